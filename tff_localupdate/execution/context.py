@@ -1,0 +1,163 @@
+"""TFF execution contexts that run computations inside this Python process."""
+
+import asyncio
+import collections
+from typing import Any, Optional, Sequence
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_localupdate.execution import devices as devices_lib
+from tff_localupdate.execution import program
+from tff_localupdate.execution import values
+
+_MAX_COMPILED = 128
+
+
+class InProcessContext(tff.framework.SyncContext):
+  """Runs TFF computations on this process's TensorFlow; starts no worker.
+
+  Three kinds of computation run:
+    - those without placements (TensorFlow logic, `set_hparams`, ...),
+    - those of the server alone without argument (`initialize`),
+    - `(S@SERVER, D@CLIENTS) -> (S@SERVER, M@SERVER)`, the `next` of an
+      iterative process, if it has a `tff.backends.mapreduce.MapReduceForm`.
+
+  The state that `initialize` and `next` return is made of tensors that stay on
+  the device; everything else comes back as NumPy values, as from TFF's own
+  context. Client values may be structures of tensors or data sets.
+  """
+
+  def __init__(self, options: Optional[program.ExecutionOptions] = None):
+    """Makes a context.
+
+    Args:
+      options: How rounds are compiled; None lets `devices.configure` choose.
+    """
+    super().__init__()
+    self._options = options or program.ExecutionOptions(
+        devices_lib.configure()
+    )
+    # Keyed by identity: TFF hashes the whole serialized graph instead. The
+    # computation is kept, so that its id stays taken.
+    self._compiled = collections.OrderedDict()
+
+  def invoke(self, comp: Any, arg: Any) -> Any:
+    """See `tff.framework.SyncContext`.
+
+    Raises:
+      forms.UnsupportedComputationError: If `comp` is of another kind.
+    """
+    run = self._look_up(comp)
+    return run(arg)
+
+  def compiled_round(self, comp: Any) -> program.CompiledRound:
+    """The compiled form of a `next`, for its device report."""
+    run = self._look_up(comp)
+    if not isinstance(run, _FederatedRound):
+      raise TypeError('comp: is no `next` of an iterative process.')
+    return run.round
+
+  def _look_up(self, comp):
+    key = id(comp)
+    if key not in self._compiled:
+      self._compiled[key] = (comp, _compile(comp, self._options))
+      if len(self._compiled) > _MAX_COMPILED:
+        self._compiled.popitem(last=False)
+    self._compiled.move_to_end(key)
+    return self._compiled[key][1]
+
+
+class AsyncInProcessContext(tff.framework.AsyncContext):
+  """The same for `tff.program.NativeFederatedContext`.
+
+  One computation runs at a time, on a thread of its own, so an event loop
+  that is already running (a notebook's) is neither needed nor blocked.
+  """
+
+  def __init__(self, options: Optional[program.ExecutionOptions] = None):
+    super().__init__()
+    self._context = InProcessContext(options)
+    self._lock = None
+
+  async def invoke(self, comp: Any, arg: Any) -> Any:
+    """See `tff.framework.AsyncContext`."""
+    if self._lock is None:
+      self._lock = asyncio.Lock()
+    async with self._lock:
+      loop = asyncio.get_running_loop()
+      return await loop.run_in_executor(
+          None, self._context.invoke, comp, arg
+      )
+
+
+def set_default_context(
+    *,
+    devices: Optional[Sequence[str]] = None,
+    jit: str = 'auto',
+    clients: str = 'auto',
+) -> InProcessContext:
+  """Makes the in-process context TFF's default.
+
+  Args:
+    devices: Result of `devices.configure`; None calls it.
+    jit: See `program.ExecutionOptions`.
+    clients: See `program.ExecutionOptions`.
+
+  Returns:
+    The context.
+  """
+  chosen = tuple(devices) if devices else devices_lib.configure()
+  context = InProcessContext(program.ExecutionOptions(chosen, jit, clients))
+  tff.framework.set_default_context(context)
+  return context
+
+
+class _FederatedRound:
+  """`next` with client values given one by one, as TFF's callers do."""
+
+  def __init__(self, comp, options):
+    self._client_type = comp.type_signature.parameter[1].member
+    self.round = program.CompiledRound(comp, options)
+
+  def __call__(self, arg):
+    state, clients = arg
+    if not isinstance(clients, (list, tuple)):
+      raise TypeError(
+          'clients: expected a list with one value per client, got '
+          f'{type(clients).__name__}.'
+      )
+    flat = [
+        values.flatten(client, self._client_type, f'clients[{i}]')
+        for i, client in enumerate(clients)
+    ]
+    if not flat:
+      return self.round(state, [], 0)
+    shapes = [tuple(tuple(leaf.shape) for leaf in leaves) for leaves in flat]
+    if len(set(shapes)) > 1:
+      return self.round(state, sum(flat, []), len(flat), stacked=False)
+    return self.round(state, [_stack(column) for column in zip(*flat)],
+                      len(flat))
+
+
+def _stack(column):
+  """Stacks one leaf over the cohort, on the host."""
+  if isinstance(column[0], tf.Tensor):
+    with tf.device('/device:CPU:0'):  # variants have no other kernel
+      return tf.stack(column)
+  return np.stack(column)
+
+
+def _compile(comp, options):
+  """Picks the form that fits the computation's type."""
+  signature = comp.type_signature
+  result = signature.result
+  if signature.parameter is None and isinstance(result, tff.FederatedType):
+    initialize = program.LocalFunction(comp)
+    return lambda arg: initialize.call_flat([], as_numpy=False)
+  if not tff.types.contains(
+      signature, lambda t: isinstance(t, tff.FederatedType)
+  ):
+    return program.LocalFunction(comp)
+  return _FederatedRound(comp, options)

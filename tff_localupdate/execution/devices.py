@@ -1,0 +1,90 @@
+"""Device choice, memory growth and determinism, in one place."""
+
+import os
+from typing import Optional, Sequence, Union
+
+import tensorflow as tf
+
+
+def configure(
+    devices: Union[str, Sequence[str]] = 'auto',
+    *,
+    require_gpu: bool = False,
+    deterministic: bool = False,
+) -> tuple[str, ...]:
+  """Prepares TensorFlow's devices and names those that client work uses.
+
+  Call it before anything else runs on TensorFlow: memory growth cannot be
+  switched on once a GPU is in use (then the setting in force is kept).
+
+  Args:
+    devices: `'auto'` (every visible GPU, else the first CPU), or names such as
+      `'GPU:0,GPU:1'`, `'CPU:0'`, as one text or a sequence. Several devices
+      share each cohort.
+    require_gpu: Refuse to go on unless all chosen devices are GPUs.
+    deterministic: Ask TensorFlow for deterministic kernels, so that the same
+      seed gives the same bits on one device. TensorFlow then refuses random
+      operations without a seed, so its global seed is set, too.
+
+  Returns:
+    Full device names, such as `('/device:GPU:0',)`.
+
+  Raises:
+    RuntimeError: If `require_gpu` is set and TensorFlow sees no GPU.
+    ValueError: If a device does not exist or is named twice.
+  """
+  _grow_memory()
+  if deterministic:
+    tf.random.set_seed(1)
+    tf.config.experimental.enable_op_determinism()
+  gpus = tf.config.list_logical_devices('GPU')
+  if require_gpu and not gpus:
+    raise RuntimeError(
+        'require_gpu: TensorFlow sees no GPU on this machine '
+        f'(CUDA_VISIBLE_DEVICES={os.environ.get("CUDA_VISIBLE_DEVICES")!r}); '
+        'install requirements-gpu.txt on a GPU host or drop the flag.'
+    )
+  chosen = _resolve(devices, gpus)
+  if require_gpu and any('GPU' not in name for name in chosen):
+    raise RuntimeError(
+        f'require_gpu: devices {list(chosen)} include one that is no GPU.'
+    )
+  return chosen
+
+
+def core_count() -> int:
+  """Number of CPU cores that this process may use."""
+  return len(os.sched_getaffinity(0))
+
+
+def short_name(device: Optional[str]) -> str:
+  """`'/job:localhost/.../device:GPU:0'` -> `'GPU:0'`."""
+  return (device or '').rsplit('device:', 1)[-1] or 'unknown'
+
+
+def _grow_memory() -> None:
+  for gpu in tf.config.list_physical_devices('GPU'):
+    try:
+      tf.config.experimental.set_memory_growth(gpu, True)
+    except RuntimeError:  # already in use: the setting in force is kept
+      return
+
+
+def _resolve(devices, gpus) -> tuple[str, ...]:
+  if devices == 'auto':
+    return tuple('/device:' + short_name(d.name) for d in gpus) or (
+        '/device:CPU:0',
+    )
+  names = devices.split(',') if isinstance(devices, str) else list(devices)
+  known = {short_name(d.name) for d in tf.config.list_logical_devices()}
+  resolved = [short_name('device:' + n.strip().upper().replace(
+      '/DEVICE:', '')) for n in names]
+  for name in resolved:
+    if name not in known:
+      raise ValueError(
+          f'devices: {name!r} is not one of {sorted(known)} that TensorFlow '
+          'sees here.'
+      )
+  if len(set(resolved)) != len(resolved):
+    raise ValueError(f'devices: each at most once, got {resolved}.')
+  return tuple('/device:' + name for name in resolved)

@@ -1,0 +1,266 @@
+"""Traces one federated round from the parts of a MapReduceForm."""
+
+from typing import Any, NamedTuple, Optional, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tff_localupdate.execution import devices as devices_lib
+from tff_localupdate.execution import forms
+
+_CONVOLUTIONS = frozenset((
+    'Conv2D', 'Conv3D', 'DepthwiseConv2dNative', 'Conv2DBackpropInput',
+    'Conv2DBackpropFilter', 'FusedConv2D',
+))
+
+
+class RoundResult(NamedTuple):
+  """What one call of the fused round gives.
+
+  Attributes:
+    server: Leaves of the new state, then those of the server's output.
+    probes: One tensor that client work produced, for each device used.
+    in_range: Whether all inputs of secure sums kept their declared range;
+      None if the process has none.
+  """
+
+  server: list[tf.Tensor]
+  probes: list[tf.Tensor]
+  in_range: Optional[tf.Tensor]
+
+
+class RoundGraph:
+  """The imported parts of a MapReduceForm and the graph that joins them.
+
+  Attributes:
+    has_convolution: Whether client work contains convolutions.
+    needs_host: Whether client work contains what XLA cannot compile at all
+      (data sets, variables, tables).
+  """
+
+  def __init__(self, form: Any, devices: Sequence[str]):
+    self._devices = tuple(devices)
+    self._form = form
+    self._prepare = forms.ImportedFunction(form.prepare)
+    # One import a device: graphs with variables may not share them.
+    self._work = [forms.ImportedFunction(form.work) for _ in self._devices]
+    self._zero = forms.ImportedFunction(form.zero)
+    self._accumulate = forms.ImportedFunction(form.accumulate)
+    self._merge = forms.ImportedFunction(form.merge)
+    self._report = forms.ImportedFunction(form.report)
+    self._update = forms.ImportedFunction(form.update)
+    self._secure = SecureSums(form)
+    self._num_server = len(self._prepare.parameter_types)
+    self._num_results = len(self._update.result_types)
+    ops = self._work[0].op_types
+    self.has_convolution = bool(ops & _CONVOLUTIONS)
+    self.needs_host = self._work[0].has_state or any(
+        'Dataset' in op or 'Iterator' in op for op in ops
+    )
+
+  def build(
+      self, size: int, *, jit: bool, clients: str, stacked: bool = True
+  ) -> Any:
+    """Returns an untraced `tf.function` of (state leaves, cohort leaves).
+
+    Args:
+      size: Number of clients.
+      jit: Whether XLA compiles it.
+      clients: See `ExecutionOptions`.
+      stacked: Whether the cohort's leaves are stacked over the clients, or
+        given client after client.
+    """
+    shards = _shards(size, len(self._devices))
+    whole = jit and len(self._devices) == 1
+
+    def fused(*leaves):
+      state = list(leaves[: self._num_server])
+      cohort = list(leaves[self._num_server :])
+      with tf.device(self._devices[0]):
+        broadcast = self._prepare(state)
+      partials = [
+          self._shard(index, last - first, broadcast,
+                      self._part(cohort, first, last, stacked),
+                      stacked, clients, jit=jit and not whole, xla=jit)
+          for index, (first, last) in enumerate(shards) if last > first
+      ]
+      with tf.device(self._devices[0]):
+        total = self._total(partials)
+        server = self._update(state + self._global_update(total))
+      probes = [tf.identity(_first(partial)) for partial in partials]
+      in_range = [total.in_range] if self._secure.used else []
+      return server + in_range + probes
+
+    return tf.function(
+        fused, jit_compile=True if whole else None, autograph=False
+    )
+
+  def unpack(self, results: Sequence[tf.Tensor]) -> RoundResult:
+    """Names the parts of the flat result of a built function."""
+    results = list(results)
+    rest = results[self._num_results :]
+    in_range = rest.pop(0) if self._secure.used else None
+    return RoundResult(results[: self._num_results], rest, in_range)
+
+  def _part(self, cohort, first, last, stacked):
+    """Leaves of the clients [first, last)."""
+    if stacked:
+      return [leaf[first:last] for leaf in cohort]
+    width = len(self._work[0].parameter_types) - len(self._prepare.result_types)
+    return cohort[first * width : last * width]
+
+  def _shard(self, index, size, broadcast, part, stacked, clients, *, jit, xla):
+    """Client work and partial sums of one device's clients."""
+
+    def run(*leaves):
+      shared = list(leaves[: len(broadcast)])
+      own = list(leaves[len(broadcast) :])
+      work = self._work[index]
+      partial = (
+          self._run_stacked(work, shared, own, size, clients, xla)
+          if stacked else self._run_unrolled(work, shared, own, size)
+      )
+      return self._flat(partial)
+
+    if jit:
+      run = tf.function(run, jit_compile=True, autograph=False)
+    with tf.device(self._devices[index]):
+      return self._unflat(run(*[tf.identity(leaf) for leaf in broadcast], *part))
+
+  def _start(self):
+    return Partial(self._zero([]), self._secure.zeros(), tf.constant(True))
+
+  def _run_unrolled(self, work, broadcast, cohort, size):
+    partial, width = self._start(), len(cohort) // size
+    for i in range(size):
+      client = cohort[i * width : (i + 1) * width]
+      partial = self._add(partial, work(client + broadcast))
+    return partial
+
+  def _run_stacked(self, work, broadcast, cohort, size, clients, xla):
+    parallel = (
+        not xla and not work.has_state and clients in ('auto', 'parallel')
+    )
+
+    def body(i, *flat):
+      client = work([leaf[i] for leaf in cohort] + broadcast)
+      return i + 1, *self._flat(self._add(self._unflat(flat), client))
+
+    # The sum depends on the iteration before, client work does not: parallel
+    # iterations overlap the work and still add in the order of the cohort.
+    results = tf.while_loop(
+        lambda i, *_: i < size, body,
+        (tf.constant(0), *self._flat(self._start())),
+        parallel_iterations=devices_lib.core_count() if parallel else 1,
+    )
+    return self._unflat(results[1:])
+
+  def _add(self, partial, client):
+    """Adds one client's results to a partial sum."""
+    num_plain = len(self._accumulate.parameter_types) - len(partial.plain)
+    plain = self._accumulate(partial.plain + client[:num_plain])
+    secure, in_range = self._secure.add(partial.secure, client[num_plain:])
+    return Partial(plain, secure, tf.logical_and(partial.in_range, in_range))
+
+  def _total(self, partials):
+    """Merges the devices' partial sums in the order of the devices."""
+    if not partials:
+      return self._start()
+    total = partials[0]
+    for other in partials[1:]:
+      total = Partial(
+          self._merge(total.plain + other.plain),
+          [a + b for a, b in zip(total.secure, other.secure)],
+          tf.logical_and(total.in_range, other.in_range),
+      )
+    return total
+
+  def _global_update(self, total):
+    return self._report(total.plain) + self._secure.finish(total.secure)
+
+  def _flat(self, partial):
+    return [*partial.plain, *partial.secure, partial.in_range]
+
+  def _unflat(self, leaves):
+    leaves = list(leaves)
+    split = len(self._zero.result_types)
+    return Partial(leaves[:split], leaves[split:-1], leaves[-1])
+
+
+class Partial(NamedTuple):
+  """Sums over some clients: TFF's accumulator, secure sums, range check."""
+
+  plain: list[tf.Tensor]
+  secure: list[tf.Tensor]
+  in_range: tf.Tensor
+
+
+class SecureSums:
+  """TFF's secure sums, simulated as plain sums with their ranges checked.
+
+  Nothing is encrypted: a simulation shows the numbers that secure aggregation
+  would give, and refuses inputs that the protocol could not carry.
+
+  Attributes:
+    used: Whether the process has any.
+  """
+
+  def __init__(self, form: Any):
+    result = form.work.type_signature.result
+    self._types = [forms.values.leaf_types(result[i]) for i in (1, 2, 3)]
+    self._limits = [
+        forms.ImportedFunction(computation) for computation in (
+            form.secure_sum_bitwidth, form.secure_sum_max_input,
+            form.secure_modular_sum_modulus)
+    ]
+    self.used = any(self._types)
+
+  def zeros(self) -> list[tf.Tensor]:
+    """One zero per secure sum."""
+    return [
+        tf.zeros(leaf.shape, tf.as_dtype(np.dtype(leaf.dtype)))
+        for leaves in self._types for leaf in leaves
+    ]
+
+  def add(self, sums, inputs) -> tuple[list[tf.Tensor], tf.Tensor]:
+    """Adds one client's inputs; says whether they kept their ranges."""
+    added = [a + b for a, b in zip(sums, inputs)]
+    if not self.used:
+      return added, tf.constant(True)
+    bits, maxima, _ = [limit([]) for limit in self._limits]
+    num_bits = len(self._types[0])
+    checks = [
+        _within(value, tf.bitwise.left_shift(
+            tf.constant(1, tf.int64), tf.cast(bit, tf.int64)) - 1)
+        for value, bit in zip(inputs, bits)
+    ] + [
+        _within(value, tf.cast(maximum, tf.int64))
+        for value, maximum in zip(inputs[num_bits:], maxima)
+    ]
+    return added, tf.reduce_all(tf.stack(checks + [tf.constant(True)]))
+
+  def finish(self, sums) -> list[tf.Tensor]:
+    """Takes the modular sums by their modulus."""
+    first = len(self._types[0]) + len(self._types[1])
+    if len(sums) == first:
+      return sums
+    moduli = self._limits[2]([])
+    return sums[:first] + [
+        tf.math.floormod(total, tf.cast(modulus, total.dtype))
+        for total, modulus in zip(sums[first:], moduli)
+    ]
+
+
+def _within(value, maximum):
+  value = tf.cast(value, tf.int64)
+  return tf.reduce_all((value >= 0) & (value <= maximum))
+
+
+def _first(partial):
+  return (partial.plain + partial.secure + [partial.in_range])[0]
+
+
+def _shards(size, count):
+  """Contiguous (first, last) parts of a cohort, sizes as equal as can be."""
+  bounds = [size * i // count for i in range(count + 1)]
+  return list(zip(bounds[:-1], bounds[1:]))
