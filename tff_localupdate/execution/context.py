@@ -118,8 +118,8 @@ class _FederatedRound:
   """`next` with client values given one by one, as TFF's callers do."""
 
   def __init__(self, comp, options):
+    self.round = program.CompiledRound(comp, options)  # checks the type
     self._client_type = comp.type_signature.parameter[1].member
-    self.round = program.CompiledRound(comp, options)
 
   def __call__(self, arg):
     state, clients = arg

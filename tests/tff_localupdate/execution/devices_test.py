@@ -1,0 +1,130 @@
+"""Devices: choice, refusals, and cohorts that are split over two of them."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tff_localupdate import execution
+from tff_localupdate.execution import devices
+from tff_localupdate.execution import program
+
+from tests.tff_localupdate.execution.context_test import build_process
+
+BOTH = ('/device:CPU:0', '/device:CPU:1')
+SIZE = 7
+
+
+def _process():
+  return build_process(
+      (np.float32, [6, 6]),
+      lambda matrix: tf.reduce_sum(tf.linalg.matmul(matrix, matrix)))
+
+
+def _run(chosen, jit, size=SIZE):
+  program_ = execution.compile_process(_process(), devices=chosen, jit=jit)
+  matrices = np.random.default_rng(0).normal(size=(size, 6, 6)) / 10
+  state, totals = program_.initialize(), []
+  for _ in range(3):
+    state, total = program_.next(state, matrices.astype(np.float32))
+    totals.append(total)
+  return program_, totals
+
+
+@pytest.mark.parametrize('jit', ['off', 'on'])
+def test_two_devices_share_a_cohort_and_agree_with_one(jit):
+  one, expected = _run(BOTH[:1], jit)
+  two, totals = _run(BOTH, jit)
+  np.testing.assert_allclose(totals, expected, rtol=1e-5)
+  assert one.jit == two.jit == (jit == 'on')
+  assert 'ran on CPU:0 (' in one.device_report
+  assert 'ran on CPU:0, CPU:1 (' in two.device_report
+
+
+def test_second_device_works_alone():
+  only, totals = _run(BOTH[1:], 'off')
+  np.testing.assert_allclose(totals, _run(BOTH[:1], 'off')[1], rtol=1e-6)
+  assert 'ran on CPU:1 (' in only.device_report
+
+
+def test_fewer_clients_than_devices():
+  two, totals = _run(BOTH, 'off', size=1)
+  np.testing.assert_allclose(totals, _run(BOTH[:1], 'off', size=1)[1])
+  assert 'CPU:0' not in two.device_report or 'CPU:1' not in two.device_report
+
+
+def test_configure_resolves_names():
+  assert devices.configure('cpu:1, CPU:0') == BOTH[::-1]
+  assert devices.configure(['/device:CPU:0']) == BOTH[:1]
+  if not tf.config.list_physical_devices('GPU'):
+    assert devices.configure('auto') == BOTH[:1]
+
+
+@pytest.mark.parametrize('names, words', [
+    ('CPU:7', "'CPU:7' is not one of"),
+    ('CPU:0,CPU:0', 'at most once'),
+    ('', 'is not one of'),
+])
+def test_configure_refuses_unknown_devices(names, words):
+  with pytest.raises(ValueError, match=words):
+    devices.configure(names)
+
+
+def test_require_gpu_fails_without_one():
+  if tf.config.list_physical_devices('GPU'):
+    pytest.skip('this machine has a GPU')
+  with pytest.raises(RuntimeError, match='require_gpu'):
+    devices.configure(require_gpu=True)
+
+
+@pytest.mark.parametrize('options, words', [
+    (dict(jit='maybe'), 'jit'),
+    (dict(clients='all'), 'clients'),
+    (dict(devices=()), 'devices'),
+    (dict(jit='on', clients='parallel'), 'without XLA'),
+])
+def test_options_are_checked(options, words):
+  with pytest.raises(ValueError, match=words):
+    program.ExecutionOptions(**options)
+
+
+def test_auto_keeps_convolutions_off_xla_on_cpus():
+  def convolve(image):
+    kernel = tf.ones([2, 2, 1, 1])
+    return tf.reduce_sum(tf.nn.conv2d(image[None, ..., None], kernel, 1,
+                                      'SAME'))
+
+  process = build_process((np.float32, [4, 4]), convolve)
+  assert not execution.compile_process(process, devices=BOTH[:1]).jit
+  assert execution.compile_process(_process(), devices=BOTH[:1]).jit
+
+
+def test_auto_falls_back_where_xla_cannot_compile():
+  def unsupported(value):
+    return tf.strings.to_number(tf.strings.as_string(value))
+
+  process = build_process(np.float32, unsupported)
+  program_ = execution.compile_process(process, devices=BOTH[:1])
+  _, total = program_.next(
+      program_.initialize(), np.array([1.5, 2], np.float32))
+  assert total == 3.5 and not program_.jit
+
+
+def test_parallel_clients_give_the_bits_of_the_loop():
+  results = []
+  for clients in ('loop', 'parallel'):
+    program_ = execution.compile_process(
+        _process(), devices=BOTH[:1], jit='off', clients=clients)
+    values = np.random.default_rng(1).normal(size=(50, 6, 6))
+    state = program_.initialize()
+    for _ in range(5):
+      state, total = program_.next(state, values.astype(np.float32) / 10)
+    results.append((total, state.total.numpy()))
+  assert results[0] == results[1]
+
+
+def test_cohort_leaves_must_agree_about_their_size():
+  pair = build_process((np.float32, np.float32), lambda v: v[0] + v[1])
+  program_ = execution.compile_process(pair, devices=BOTH[:1])
+  with pytest.raises(ValueError, match='leading axis'):
+    program_.next(program_.initialize(),
+                  (np.zeros(2, np.float32), np.zeros(3, np.float32)))
