@@ -119,7 +119,7 @@ class _FederatedRound:
 
   def __init__(self, comp, options):
     self.round = program.CompiledRound(comp, options)  # checks the type
-    self._client_type = comp.type_signature.parameter[1].member
+    self._codec = values.Codec(comp.type_signature.parameter[1].member)
 
   def __call__(self, arg):
     state, clients = arg
@@ -129,7 +129,7 @@ class _FederatedRound:
           f'{type(clients).__name__}.'
       )
     flat = [
-        values.flatten(client, self._client_type, f'clients[{i}]')
+        self._codec.flatten(client, f'clients[{i}]')
         for i, client in enumerate(clients)
     ]
     if not flat:

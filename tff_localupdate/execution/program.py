@@ -74,11 +74,14 @@ class CompiledRound:
   """
 
   def __init__(self, next_computation: Any, options: ExecutionOptions):
-    self._type = next_computation.type_signature
+    signature = next_computation.type_signature
     self._options = options
     self._graph = round_graph.RoundGraph(
         forms.map_reduce_form(next_computation), options.devices
     )
+    self._state = values.Codec(signature.parameter[0], 'state')
+    self._output_types = values.leaf_types(signature.result[1])
+    self._result = values.Codec(signature.result)
     self._functions = {}
     self._jit_failed = False
     self.jit = self._wants_jit()
@@ -109,10 +112,8 @@ class CompiledRound:
     Raises:
       ValueError: If a secure sum's input is out of its declared range.
     """
-    server = values.flatten(state, self._type.parameter[0], 'state')
+    server = self._state.flatten(state)
     results = self._run(server + list(cohort), size, stacked)
-    result_type = self._type.result
-    num_state = len(values.leaf_types(result_type[0]))
     self.client_devices = tuple(
         devices_lib.short_name(probe.backing_device) for probe in results.probes
     )
@@ -121,12 +122,12 @@ class CompiledRound:
           'A client\'s input to a secure sum is outside the range that its bit '
           'width or maximum declares; the round was dropped.'
       )
-    output_types = values.leaf_types(result_type[1])
+    split = len(results.server) - len(self._output_types)
     output = [
         values.to_numpy(leaf, leaf_type)
-        for leaf, leaf_type in zip(results.server[num_state:], output_types)
+        for leaf, leaf_type in zip(results.server[split:], self._output_types)
     ]
-    return values.pack(iter(results.server[:num_state] + output), result_type)
+    return self._result.pack(results.server[:split] + output)
 
   def _run(self, leaves, size, stacked):
     with tf.device(self._options.devices[0]):
@@ -174,8 +175,9 @@ class Program:
 
   def __init__(self, process: Any, options: ExecutionOptions):
     self._initialize = LocalFunction(process.initialize)
-    self._type = process.next.type_signature
     self._round = CompiledRound(process.next, options)
+    client_type = process.next.type_signature.parameter[1].member
+    self._cohort = values.Codec(stacked_type(client_type), 'cohort')
 
   def initialize(self) -> Any:
     """Server state of round 0, as tensors."""
@@ -197,8 +199,7 @@ class Program:
       TypeError: If state or cohort do not match the process's types.
       ValueError: If the leaves disagree about M.
     """
-    client_type = self._type.parameter[1].member
-    leaves = values.flatten(cohort, stacked_type(client_type), 'cohort')
+    leaves = self._cohort.flatten(cohort)
     sizes = {int(leaf.shape[0]) for leaf in leaves}
     if len(sizes) != 1:
       raise ValueError(
@@ -231,7 +232,9 @@ class LocalFunction:
   """A computation without client placement, as a function of this process."""
 
   def __init__(self, computation: Any):
-    self._type = computation.type_signature
+    signature = computation.type_signature
+    self._parameter = values.Codec(signature.parameter, 'argument')
+    self._result = values.Codec(signature.result)
     self._imported = forms.ImportedFunction(forms.local_form(computation))
     # A trace makes the call atomic: eager calls would not order initializers.
     self._function = tf.function(
@@ -239,22 +242,22 @@ class LocalFunction:
     )
 
   def __call__(self, arg: Any) -> Any:
-    parameter = self._type.parameter
-    leaves = [] if parameter is None else values.flatten(arg, parameter, 'arg')
-    return self.call_flat(leaves)
+    return self.call_flat(self._parameter.flatten(arg))
 
   def call_flat(self, leaves: Sequence[Any], as_numpy: bool = True) -> Any:
     """Calls with flat leaves; gives a packed result."""
-    specs = [values.leaf_spec(t) for t in self._imported.parameter_types]
+    specs = [values.leaf_spec(t) for t in self._parameter.leaf_types]
     tensors = [
         tf.convert_to_tensor(leaf, spec.dtype)
         for leaf, spec in zip(leaves, specs)
     ]
     results = self._function(tensors)
     if as_numpy:
-      types = values.leaf_types(self._type.result)
-      results = [values.to_numpy(r, t) for r, t in zip(results, types)]
-    return values.pack(iter(results), self._type.result)
+      results = [
+          values.to_numpy(leaf, leaf_type)
+          for leaf, leaf_type in zip(results, self._result.leaf_types)
+      ]
+    return self._result.pack(results)
 
 
 def compile_process(

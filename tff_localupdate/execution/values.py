@@ -4,63 +4,62 @@ The order of leaves is TFF's own: depth first, fields in the order of the type.
 """
 
 import collections
-from typing import Any, Iterator, Optional
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any, Optional
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 
-def flatten(value: Any, type_spec: tff.Type, path: str = 'value') -> list[Any]:
-  """Lists the leaves of `value`, one per tensor or sequence of `type_spec`.
+class Codec:
+  """Flattens and packs the values of one TFF type.
 
-  Args:
-    value: Nested NamedTuples, mappings, sequences, attrs classes or
-      `tff.structure.Struct`s that match `type_spec`; leaves are tensors,
-      arrays or numbers, and `tf.data.Dataset`s or lists for sequences.
-    type_spec: A TFF type of structures, tensors and sequences (a placement at
-      the server is looked through).
-    path: Name used in errors.
+  The type is walked once, here; a round pays for its leaves only.
 
-  Returns:
-    Leaves; a dataset is given as a variant tensor.
-
-  Raises:
-    TypeError: If the structure, a dtype or a shape does not match.
+  Attributes:
+    leaf_types: The tensor and sequence types, in the order of leaves.
   """
-  if isinstance(type_spec, tff.FederatedType):
-    return flatten(value, type_spec.member, path)
-  if isinstance(type_spec, tff.StructType):
+
+  def __init__(self, type_spec: Optional[tff.Type], name: str = 'value'):
+    """Prepares for one type.
+
+    Args:
+      type_spec: A TFF type of structures, tensors and sequences (placements are
+        looked through); None has no leaves.
+      name: What errors call the value.
+    """
+    self.leaf_types = leaf_types(type_spec)
+    self._type = type_spec
+    self._name = name
+    self._flatten = type_spec and _flattener(type_spec)
+    self._pack = type_spec and _packer(type_spec)
+
+  def flatten(self, value: Any, name: str = '') -> list[Any]:
+    """Lists the leaves of `value`, one per leaf type.
+
+    Args:
+      value: Nested NamedTuples, mappings, sequences, attrs classes or
+        `tff.structure.Struct`s that match the type; leaves are tensors, arrays
+        or numbers, and `tf.data.Dataset`s or lists for sequences.
+      name: What errors call the value, if not what the codec was given.
+
+    Returns:
+      Leaves; a dataset is given as a variant tensor.
+
+    Raises:
+      TypeError: If the structure, a dtype or a shape does not match.
+    """
     leaves = []
-    for name, item, item_type in _fields(value, type_spec, path):
-      leaves.extend(flatten(item, item_type, f'{path}.{name}'))
+    if self._flatten is not None:
+      self._flatten(value, leaves, (name or self._name,))
     return leaves
-  if isinstance(type_spec, tff.SequenceType):
-    return [_to_variant(value, type_spec, path)]
-  if isinstance(type_spec, tff.TensorType):
-    return [_to_leaf(value, type_spec, path)]
-  raise TypeError(f'{path}: values of TFF type {type_spec} are not supported.')
 
-
-def pack(leaves: Iterator[Any], type_spec: tff.Type) -> Any:
-  """Inverse of `flatten`: builds the Python containers named in the type."""
-  if isinstance(type_spec, tff.FederatedType):
-    return pack(leaves, type_spec.member)
-  if not isinstance(type_spec, tff.StructType):
-    return next(leaves)
-  names = tff.structure.name_list_with_nones(type_spec)
-  items = [pack(leaves, type_spec[i]) for i in range(len(names))]
-  container = (
-      type_spec.python_container
-      if isinstance(type_spec, tff.types.StructWithPythonType) else None
-  )
-  if any(name is None for name in names):
-    return (container or tuple)(items)
-  if container is None:
-    return collections.OrderedDict(zip(names, items))
-  if hasattr(container, '_fields') or hasattr(container, '__attrs_attrs__'):
-    return container(**dict(zip(names, items)))
-  return container(zip(names, items))
+  def pack(self, leaves: Iterator[Any]) -> Any:
+    """Inverse of `flatten`: builds the Python containers named in the type."""
+    return self._pack(iter(leaves)) if self._pack is not None else None
 
 
 def leaf_types(type_spec: Optional[tff.Type]) -> list[tff.Type]:
@@ -91,80 +90,143 @@ def to_numpy(leaf: Any, type_spec: tff.Type) -> Any:
   return leaf.numpy() if isinstance(leaf, tf.Tensor) else leaf
 
 
-def _fields(value, type_spec, path):
-  """Pairs each field of a struct type with the item of `value`."""
+# Flatteners append leaves to a list; `path` is a tuple of names for errors.
+
+
+def _flattener(type_spec: tff.Type) -> Callable[[Any, list, tuple], None]:
+  if isinstance(type_spec, tff.FederatedType):
+    return _flattener(type_spec.member)
+  if isinstance(type_spec, tff.StructType):
+    return _struct_flattener(type_spec)
+  if isinstance(type_spec, tff.SequenceType):
+    return lambda value, leaves, path: leaves.append(
+        _to_variant(value, type_spec, path)
+    )
+  if isinstance(type_spec, tff.TensorType):
+    return _tensor_flattener(type_spec)
+  raise TypeError(f'Values of TFF type {type_spec} are not supported.')
+
+
+def _struct_flattener(type_spec):
   names = tff.structure.name_list_with_nones(type_spec)
+  parts = [
+      (str(index) if name is None else name, _flattener(type_spec[index]))
+      for index, name in enumerate(names)
+  ]
+  container = _container(type_spec)
+  in_order = tuple(names) == getattr(container, '_fields', None)
+
+  def flatten(value, leaves, path):
+    if in_order and type(value) is container:
+      items = value
+    else:
+      items = _fields(value, names, path)
+    for (name, part), item in zip(parts, items):
+      part(item, leaves, path + (name,))
+
+  return flatten
+
+
+def _tensor_flattener(type_spec):
+  dtype = tf.as_dtype(type_spec.dtype)
+  numpy_dtype = np.dtype(object if dtype == tf.string else type_spec.dtype)
+  shape = tf.TensorShape(type_spec.shape)
+  exact = tuple(shape) if shape.is_fully_defined() else None
+
+  def flatten(value, leaves, path):
+    if isinstance(value, tf.Tensor):
+      found = value.dtype
+    else:
+      value = _to_array(value, numpy_dtype, path)
+      found = dtype
+    if found != dtype:
+      raise TypeError(
+          f'{".".join(path)}: expected dtype {dtype.name}, got {found.name}.'
+      )
+    if tuple(value.shape) != exact and not shape.is_compatible_with(
+        value.shape):
+      raise TypeError(
+          f'{".".join(path)}: expected shape {shape}, got '
+          f'{tuple(value.shape)}.'
+      )
+    leaves.append(value)
+
+  return flatten
+
+
+def _packer(type_spec: tff.Type) -> Callable[[Iterator[Any]], Any]:
+  if isinstance(type_spec, tff.FederatedType):
+    return _packer(type_spec.member)
+  if not isinstance(type_spec, tff.StructType):
+    return next
+  names = tff.structure.name_list_with_nones(type_spec)
+  parts = [_packer(type_spec[index]) for index in range(len(names))]
+  container = _container(type_spec)
+  if any(name is None for name in names) or not names:
+    build = container or tuple
+  elif container is None:
+    build = lambda items: collections.OrderedDict(zip(names, items))
+  elif hasattr(container, '_fields') or hasattr(container, '__attrs_attrs__'):
+    build = lambda items: container(**dict(zip(names, items)))
+  else:
+    build = lambda items: container(zip(names, items))
+  return lambda leaves: build([part(leaves) for part in parts])
+
+
+def _container(type_spec):
+  if isinstance(type_spec, tff.types.StructWithPythonType):
+    return type_spec.python_container
+  return None
+
+
+def _fields(value, names, path):
+  """Lists the items of a structure in the order of `names`."""
   if value is None and not names:
-    return
-  if isinstance(value, collections.abc.Mapping):
-    items = [value.get(n, _MISSING) for n in names]
-    size = len(value)
-  elif hasattr(value, '__attrs_attrs__'):
-    items = [getattr(value, n, _MISSING) for n in names]
-    size = len(value.__attrs_attrs__)
+    return []
+  if isinstance(value, Mapping):
+    items, size = [value.get(n, _MISSING) for n in names], len(value)
+  elif hasattr(value, '_fields') or hasattr(value, '__attrs_attrs__'):
+    fields = getattr(value, '_fields', None) or [
+        a.name for a in value.__attrs_attrs__
+    ]
+    items, size = [getattr(value, n, _MISSING) for n in names], len(fields)
+    if None in names and size == len(names):
+      items = [getattr(value, field) for field in fields]
   elif isinstance(value, (tff.structure.Struct, tuple, list)):
-    size = len(value)
-    items = list(value) if size == len(names) else []
-    given = getattr(value, '_fields', None)
-    if given and size == len(names) and None not in names:
-      items = [getattr(value, n, _MISSING) for n in names]
+    items, size = list(value), len(value)
   else:
     raise TypeError(
-        f'{path}: expected a structure of type {type_spec}, got '
+        f'{".".join(path)}: expected a structure with fields {names}, got '
         f'{type(value).__name__}.'
     )
   if size != len(names) or any(item is _MISSING for item in items):
+    found = list(value) if isinstance(value, Mapping) else (
+        list(getattr(value, '_fields', ())) or f'{size} items')
     raise TypeError(
-        f'{path}: expected fields {names}, got {_describe(value)}.'
+        f'{".".join(path)}: expected fields {names}, got {found}.'
     )
-  for index, (name, item) in enumerate(zip(names, items)):
-    yield name or index, item, type_spec[index]
+  return items
 
 
 _MISSING = object()
 
 
-def _describe(value):
-  if isinstance(value, collections.abc.Mapping):
-    return list(value)
-  return list(getattr(value, '_fields', ())) or f'{len(value)} items'
-
-
-def _to_leaf(value, type_spec, path):
-  """Checks one tensor leaf; conversion is left to TensorFlow."""
-  dtype = type_spec.dtype
-  if isinstance(value, tf.Tensor):
-    if value.dtype != tf.as_dtype(dtype):
-      raise TypeError(
-          f'{path}: expected dtype {tf.as_dtype(dtype).name}, got '
-          f'{value.dtype.name}.'
-      )
-    shape = value.shape
-  else:
-    value = _to_array(value, dtype, path)
-    shape = value.shape
-  if not tf.TensorShape(type_spec.shape).is_compatible_with(shape):
-    raise TypeError(
-        f'{path}: expected shape {type_spec.shape}, got {tuple(shape)}.'
-    )
-  return value
-
-
 def _to_array(value, dtype, path):
   """NumPy array of the asked dtype; refuses to change numbers silently."""
-  if dtype is np.str_:
-    return np.asarray(value, dtype=object)
   array = np.asarray(value)
   if array.dtype == dtype:
     return array
+  if dtype == object:
+    return array.astype(object)
   plain = isinstance(value, (bool, int, float, list, tuple))
-  if not plain and not np.can_cast(array.dtype, dtype, 'same_kind'):
+  if not np.can_cast(array.dtype, dtype, 'same_kind') and not (
+      plain and array.dtype.kind in 'biuf'):
     raise TypeError(
-        f'{path}: expected dtype {np.dtype(dtype).name}, got {array.dtype}.'
+        f'{".".join(path)}: expected dtype {dtype.name}, got {array.dtype}.'
     )
   cast = array.astype(dtype)
-  if np.issubdtype(dtype, np.integer) and not np.array_equal(cast, array):
-    raise TypeError(f'{path}: {value!r} is no {np.dtype(dtype).name}.')
+  if dtype.kind in 'iu' and not np.array_equal(cast, array):
+    raise TypeError(f'{".".join(path)}: {value!r} is no {dtype.name}.')
   return cast
 
 
@@ -176,7 +238,7 @@ def _to_variant(value, type_spec, path):
     value = _dataset_of(value, type_spec)
   if not isinstance(value, tf.data.Dataset):
     raise TypeError(
-        f'{path}: expected a tf.data.Dataset or a list, got '
+        f'{".".join(path)}: expected a tf.data.Dataset or a list, got '
         f'{type(value).__name__}.'
     )
   with tf.device('/device:CPU:0'):  # datasets have no other kernels

@@ -1,0 +1,1 @@
+"""Statements of the papers, shown on whole processes."""
