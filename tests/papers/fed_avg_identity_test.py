@@ -41,8 +41,10 @@ def _logistic():
         labels=label, logits=output))
 
   return tff.learning.models.FunctionalModel(
-      ((START,), ()), predict, loss,
-      (tf.TensorSpec([None, 2], tf.float32), tf.TensorSpec([None], tf.float32)),
+      initial_weights=((START,), ()), predict_on_batch_fn=predict,
+      loss_fn=loss, input_spec=(
+          tf.TensorSpec([None, 2], tf.float32),
+          tf.TensorSpec([None], tf.float32)),
   )
 
 
