@@ -125,7 +125,8 @@ class RoundGraph:
     if jit:
       run = tf.function(run, jit_compile=True, autograph=False)
     with tf.device(self._devices[index]):
-      return self._unflat(run(*[tf.identity(leaf) for leaf in broadcast], *part))
+      here = [tf.identity(leaf) for leaf in broadcast]
+      return self._unflat(run(*here, *part))
 
   def _start(self):
     return Partial(self._zero([]), self._secure.zeros(), tf.constant(True))

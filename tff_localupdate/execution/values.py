@@ -161,16 +161,19 @@ def _packer(type_spec: tff.Type) -> Callable[[Iterator[Any]], Any]:
     return next
   names = tff.structure.name_list_with_nones(type_spec)
   parts = [_packer(type_spec[index]) for index in range(len(names))]
-  container = _container(type_spec)
-  if any(name is None for name in names) or not names:
-    build = container or tuple
-  elif container is None:
-    build = lambda items: collections.OrderedDict(zip(names, items))
-  elif hasattr(container, '_fields') or hasattr(container, '__attrs_attrs__'):
-    build = lambda items: container(**dict(zip(names, items)))
-  else:
-    build = lambda items: container(zip(names, items))
+  build = _builder(_container(type_spec), names)
   return lambda leaves: build([part(leaves) for part in parts])
+
+
+def _builder(container, names):
+  """How a container with these field names is made from its items."""
+  if None in names or not names:
+    return container or tuple
+  if container is None:
+    container = collections.OrderedDict
+  if hasattr(container, '_fields') or hasattr(container, '__attrs_attrs__'):
+    return lambda items: container(**dict(zip(names, items)))
+  return lambda items: container(zip(names, items))
 
 
 def _container(type_spec):
@@ -216,7 +219,7 @@ def _to_array(value, dtype, path):
   array = np.asarray(value)
   if array.dtype == dtype:
     return array
-  if dtype == object:
+  if dtype.kind == 'O':
     return array.astype(object)
   plain = isinstance(value, (bool, int, float, list, tuple))
   if not np.can_cast(array.dtype, dtype, 'same_kind') and not (

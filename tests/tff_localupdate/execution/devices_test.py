@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.tff_localupdate.execution.context_test import build_process
 from tff_localupdate import execution
 from tff_localupdate.execution import devices
 from tff_localupdate.execution import program
-
-from tests.tff_localupdate.execution.context_test import build_process
 
 BOTH = ('/device:CPU:0', '/device:CPU:1')
 SIZE = 7

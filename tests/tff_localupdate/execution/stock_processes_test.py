@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.tff_localupdate.execution import context_test
 from tff_localupdate import execution
 
 NUM_CLIENTS = 4
@@ -137,6 +138,19 @@ def _fed_avg(aggregator):
   return ALGORITHMS.build_unweighted_fed_avg(
       _functional(), SGD(0.1), SGD(1.0), model_aggregator=aggregator
   )
+
+
+def test_hand_written_process_equals_tff_context(native):
+  process = context_test.build_process(
+      (np.float32, [2]), lambda value: tf.reduce_sum(value ** 2)
+  )
+  values = [np.array([0.1 * i, -0.3], np.float32) for i in range(5)]
+  results = []
+  for context in (execution.InProcessContext(), native):
+    tff.framework.set_default_context(context)
+    state, total = process.next(process.initialize(), values)
+    results.append((float(state.total), int(state.rounds), float(total)))
+  np.testing.assert_allclose(*results, rtol=1e-6)
 
 
 def test_noiseless_differential_privacy_equals_tff_context(clients, native):
