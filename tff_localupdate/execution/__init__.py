@@ -3,7 +3,9 @@
   devices.py     which devices there are, memory growth, determinism
   forms.py       computation proto -> MapReduceForm -> TensorFlow functions
   values.py      Python values <-> flat tensors, by TFF type
-  program.py     the fused round: one compiled function per cohort shape
+  local_function.py   computations without clients
+  round_graph.py     the graph of one round
+  program.py         the fused round: one compiled function per cohort shape
   context.py     the same as contexts that TFF itself calls
 """
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_localupdate.execution import devices as devices_lib
+from tff_localupdate.execution import local_function
 from tff_localupdate.execution import program
 from tff_localupdate.execution import values
 
@@ -154,10 +155,10 @@ def _compile(comp, options):
   signature = comp.type_signature
   result = signature.result
   if signature.parameter is None and isinstance(result, tff.FederatedType):
-    initialize = program.LocalFunction(comp)
+    initialize = local_function.LocalFunction(comp)
     return lambda arg: initialize.call_flat([], as_numpy=False)
   if not tff.types.contains(
       signature, lambda t: isinstance(t, tff.FederatedType)
   ):
-    return program.LocalFunction(comp)
+    return local_function.LocalFunction(comp)
   return _FederatedRound(comp, options)

@@ -15,6 +15,7 @@ import tensorflow_federated as tff
 
 from tff_localupdate.execution import devices as devices_lib
 from tff_localupdate.execution import forms
+from tff_localupdate.execution import local_function
 from tff_localupdate.execution import round_graph
 from tff_localupdate.execution import values
 
@@ -174,7 +175,7 @@ class Program:
   """A process that runs in this Python process, one compiled call a round."""
 
   def __init__(self, process: Any, options: ExecutionOptions):
-    self._initialize = LocalFunction(process.initialize)
+    self._initialize = local_function.LocalFunction(process.initialize)
     self._round = CompiledRound(process.next, options)
     client_type = process.next.type_signature.parameter[1].member
     self._cohort = values.Codec(stacked_type(client_type), 'cohort')
@@ -226,38 +227,6 @@ class Program:
       return 'no round has run yet'
     compiler = 'XLA' if self.jit else 'TensorFlow kernels'
     return f'client work ran on {", ".join(ran_on)} ({compiler})'
-
-
-class LocalFunction:
-  """A computation without client placement, as a function of this process."""
-
-  def __init__(self, computation: Any):
-    signature = computation.type_signature
-    self._parameter = values.Codec(signature.parameter, 'argument')
-    self._result = values.Codec(signature.result)
-    self._imported = forms.ImportedFunction(forms.local_form(computation))
-    # A trace makes the call atomic: eager calls would not order initializers.
-    self._function = tf.function(
-        lambda leaves: self._imported(leaves), autograph=False
-    )
-
-  def __call__(self, arg: Any) -> Any:
-    return self.call_flat(self._parameter.flatten(arg))
-
-  def call_flat(self, leaves: Sequence[Any], as_numpy: bool = True) -> Any:
-    """Calls with flat leaves; gives a packed result."""
-    specs = [values.leaf_spec(t) for t in self._parameter.leaf_types]
-    tensors = [
-        tf.convert_to_tensor(leaf, spec.dtype)
-        for leaf, spec in zip(leaves, specs)
-    ]
-    results = self._function(tensors)
-    if as_numpy:
-      results = [
-          values.to_numpy(leaf, leaf_type)
-          for leaf, leaf_type in zip(results, self._result.leaf_types)
-      ]
-    return self._result.pack(results)
 
 
 def compile_process(

@@ -1,0 +1,40 @@
+"""Computations without client placement, as functions of this process."""
+
+from typing import Any, Sequence
+
+import tensorflow as tf
+
+from tff_localupdate.execution import forms
+from tff_localupdate.execution import values
+
+
+class LocalFunction:
+  """A computation without client placement, as a function of this process."""
+
+  def __init__(self, computation: Any):
+    signature = computation.type_signature
+    self._parameter = values.Codec(signature.parameter, 'argument')
+    self._result = values.Codec(signature.result)
+    self._imported = forms.ImportedFunction(forms.local_form(computation))
+    # A trace makes the call atomic: eager calls would not order initializers.
+    self._function = tf.function(
+        lambda leaves: self._imported(leaves), autograph=False
+    )
+
+  def __call__(self, arg: Any) -> Any:
+    return self.call_flat(self._parameter.flatten(arg))
+
+  def call_flat(self, leaves: Sequence[Any], as_numpy: bool = True) -> Any:
+    """Calls with flat leaves; gives a packed result."""
+    specs = [values.leaf_spec(t) for t in self._parameter.leaf_types]
+    tensors = [
+        tf.convert_to_tensor(leaf, spec.dtype)
+        for leaf, spec in zip(leaves, specs)
+    ]
+    results = self._function(tensors)
+    if as_numpy:
+      results = [
+          values.to_numpy(leaf, leaf_type)
+          for leaf, leaf_type in zip(results, self._result.leaf_types)
+      ]
+    return self._result.pack(results)
