@@ -1,12 +1,12 @@
 """Runs TFF computations inside the Python process, on its TensorFlow.
 
-  devices.py     which devices there are, memory growth, determinism
-  forms.py       computation proto -> MapReduceForm -> TensorFlow functions
-  values.py      Python values <-> flat tensors, by TFF type
-  local_function.py   computations without clients
-  round_graph.py     the graph of one round
-  program.py         the fused round: one compiled function per cohort shape
-  context.py     the same as contexts that TFF itself calls
+- `devices`: which devices there are, memory growth, determinism.
+- `forms`: from computation proto to MapReduceForm to TensorFlow functions.
+- `values`: Python values to flat tensors and back, by TFF type.
+- `local_function`: computations without clients.
+- `round_graph`: the graph of one round.
+- `program`: the fused round, one compiled function per cohort shape.
+- `context`: the same, as the contexts that TFF itself calls.
 """
 
 from tff_localupdate.execution.context import AsyncInProcessContext

@@ -32,10 +32,9 @@ class Codec:
       name: What errors call the value.
     """
     self.leaf_types = leaf_types(type_spec)
-    self._type = type_spec
     self._name = name
-    self._flatten = type_spec and _flattener(type_spec)
-    self._pack = type_spec and _packer(type_spec)
+    self._flatten = None if type_spec is None else _flattener(type_spec)
+    self._pack = None if type_spec is None else _packer(type_spec)
 
   def flatten(self, value: Any, name: str = '') -> list[Any]:
     """Lists the leaves of `value`, one per leaf type.

@@ -7,7 +7,6 @@ import tensorflow as tf
 from tests.tff_localupdate.execution.context_test import build_process
 from tff_localupdate import execution
 from tff_localupdate.execution import devices
-from tff_localupdate.execution import program
 
 BOTH = ('/device:CPU:0', '/device:CPU:1')
 SIZE = 7
@@ -73,57 +72,3 @@ def test_require_gpu_fails_without_one():
     pytest.skip('this machine has a GPU')
   with pytest.raises(RuntimeError, match='require_gpu'):
     devices.configure(require_gpu=True)
-
-
-@pytest.mark.parametrize('options, words', [
-    (dict(jit='maybe'), 'jit'),
-    (dict(clients='all'), 'clients'),
-    (dict(devices=()), 'devices'),
-    (dict(jit='on', clients='parallel'), 'without XLA'),
-])
-def test_options_are_checked(options, words):
-  with pytest.raises(ValueError, match=words):
-    program.ExecutionOptions(**options)
-
-
-def test_auto_keeps_convolutions_off_xla_on_cpus():
-  def convolve(image):
-    kernel = tf.ones([2, 2, 1, 1])
-    return tf.reduce_sum(tf.nn.conv2d(image[None, ..., None], kernel, 1,
-                                      'SAME'))
-
-  process = build_process((np.float32, [4, 4]), convolve)
-  assert not execution.compile_process(process, devices=BOTH[:1]).jit
-  assert execution.compile_process(_process(), devices=BOTH[:1]).jit
-
-
-def test_auto_falls_back_where_xla_cannot_compile():
-  def unsupported(value):
-    return tf.strings.to_number(tf.strings.as_string(value))
-
-  process = build_process(np.float32, unsupported)
-  program_ = execution.compile_process(process, devices=BOTH[:1])
-  _, total = program_.next(
-      program_.initialize(), np.array([1.5, 2], np.float32))
-  assert total == 3.5 and not program_.jit
-
-
-def test_parallel_clients_give_the_bits_of_the_loop():
-  results = []
-  for clients in ('loop', 'parallel'):
-    program_ = execution.compile_process(
-        _process(), devices=BOTH[:1], jit='off', clients=clients)
-    values = np.random.default_rng(1).normal(size=(50, 6, 6))
-    state = program_.initialize()
-    for _ in range(5):
-      state, total = program_.next(state, values.astype(np.float32) / 10)
-    results.append((total, state.total.numpy()))
-  assert results[0] == results[1]
-
-
-def test_cohort_leaves_must_agree_about_their_size():
-  pair = build_process((np.float32, np.float32), lambda v: v[0] + v[1])
-  program_ = execution.compile_process(pair, devices=BOTH[:1])
-  with pytest.raises(ValueError, match='leading axis'):
-    program_.next(program_.initialize(),
-                  (np.zeros(2, np.float32), np.zeros(3, np.float32)))

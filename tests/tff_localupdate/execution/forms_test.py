@@ -1,0 +1,87 @@
+"""Imported computations: names of their own, variables, plain functions."""
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_localupdate.execution import forms
+
+
+def _call(imported, *leaves):
+  traced = tf.function(lambda *args: imported(args), autograph=False)
+  return [value.numpy() for value in traced(*map(tf.constant, leaves))]
+
+
+def test_library_functions_of_two_imports_do_not_mix():
+  def build(factor):
+    @tf.function
+    def same_name(x):
+      return factor * x
+
+    @tff.tensorflow.computation(np.float32)
+    def computation(x):
+      return same_name(x)
+
+    return forms.ImportedFunction(computation)
+
+  two, five = build(2.0), build(5.0)
+  assert _call(two, 3.0) == [6.0]
+  assert _call(five, 3.0) == [15.0]
+  assert _call(two, 1.0) == [2.0]
+
+
+def _counter():
+  @tff.tensorflow.computation(np.float32)
+  def computation(x):
+    variable = tf.Variable(10.0, name='counter')
+    with tf.control_dependencies([variable.assign_add(x)]):
+      return variable.read_value()
+
+  return computation
+
+
+def test_variables_are_initialized_before_each_call():
+  imported = forms.ImportedFunction(_counter())
+  assert imported.has_state
+  assert [_call(imported, 2.0), _call(imported, 3.0)] == [[12.0], [13.0]]
+
+
+def test_variables_of_two_imports_are_two():
+  computation = _counter()
+  first = forms.ImportedFunction(computation)
+  second = forms.ImportedFunction(computation)
+  both = tf.function(lambda a, b: first([a]) + second([b]), autograph=False)
+  assert [v.numpy() for v in both(tf.constant(1.0), tf.constant(2.0))] == [
+      11.0, 12.0]
+
+
+def test_operations_inside_functions_and_branches_are_seen():
+  @tff.tensorflow.computation(np.float32)
+  def computation(x):
+    return tf.cond(
+        x > 0, lambda: tf.reduce_sum(tf.nn.conv2d(
+            tf.ones([1, 3, 3, 1]), tf.ones([2, 2, 1, 1]), 1, 'VALID')),
+        lambda: x)
+
+  imported = forms.ImportedFunction(computation)
+  assert 'Conv2D' in imported.op_types and not imported.has_state
+  assert _call(imported, 1.0) == [16.0] and _call(imported, -1.0) == [-1.0]
+
+
+def test_while_loops_stay_functional():
+  @tff.tensorflow.computation(np.float32)
+  def computation(x):
+    return tf.while_loop(lambda y: y < 100, lambda y: [2 * y], [x])[0]
+
+  imported = forms.ImportedFunction(computation)
+  assert imported.op_types & {'While', 'StatelessWhile'}
+  assert 'Switch' not in imported.op_types
+  assert _call(imported, 3.0) == [192.0]
+
+
+def test_a_computation_without_leaves_gives_none():
+  @tff.tensorflow.computation
+  def nothing():
+    return ()
+
+  assert forms.ImportedFunction(nothing)([]) == []

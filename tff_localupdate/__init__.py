@@ -1,0 +1,35 @@
+"""LocalUpdate and CEAL as TensorFlow Federated processes, run in-process.
+
+The names below are imported when they are first used, so that `import
+tff_localupdate` and its parts without TensorFlow (`theta`, `theory`) stay
+quick.
+"""
+
+import importlib
+from typing import Any
+
+__version__ = '0.1.0'
+
+_PUBLIC = {
+    'InProcessContext': 'tff_localupdate.execution',
+    'LocalUpdateProcess': 'tff_localupdate.local_update.process',
+    'Theta': 'tff_localupdate.theta',
+    'build_local_update': 'tff_localupdate.local_update.process',
+    'build_local_update_learning_process':
+        'tff_localupdate.local_update.learning_process',
+    'compile_process': 'tff_localupdate.execution',
+    'parse_theta': 'tff_localupdate.theta',
+    'set_default_context': 'tff_localupdate.execution',
+}
+
+__all__ = tuple(_PUBLIC)
+
+
+def __getattr__(name: str) -> Any:
+  if name not in _PUBLIC:
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+  return getattr(importlib.import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+  return sorted(set(globals()) | set(__all__))
