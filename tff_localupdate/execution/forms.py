@@ -15,6 +15,7 @@ import tensorflow_federated as tff
 from tff_localupdate.execution import values
 
 _import_numbers = itertools.count()
+_LOOPS = ('While', 'StatelessWhile')
 
 
 class UnsupportedComputationError(TypeError):
@@ -98,6 +99,7 @@ class ImportedFunction:
     result_types: TFF types of the leaves it gives.
     op_types: Names of all TensorFlow operations in it and in its library.
     has_state: Whether it creates variables or tables while it runs.
+    loop_depth: How deep its loops are nested; 0 without loops.
   """
 
   def __init__(self, computation: Any):
@@ -112,6 +114,7 @@ class ImportedFunction:
     self.has_state = bool(proto.initialize_op) or any(
         op in self.op_types for op in ('VarHandleOp', 'HashTableV2')
     )
+    self.loop_depth = _loop_depth(graph_def)
     _make_names_unique(graph_def, nodes, f'_u{next(_import_numbers)}')
     feeds = list(_tensor_names(proto.parameter))
     fetches = list(_tensor_names(proto.result))
@@ -142,6 +145,28 @@ def _all_nodes(graph_def):
   yield from graph_def.node
   for function in graph_def.library.function:
     yield from function.node_def
+
+
+def _loop_depth(graph_def):
+  """Depth of nested While operations, through all called functions."""
+  functions = {f.signature.name: f.node_def for f in graph_def.library.function}
+  known = {}
+
+  def depth_of(name):
+    if name not in known:
+      known[name] = 0  # a function that calls itself adds no loop
+      known[name] = depth(functions.get(name, ()))
+    return known[name]
+
+  def depth(nodes):
+    deepest = 0
+    for node in nodes:
+      called = [a.func.name for a in node.attr.values() if a.HasField('func')]
+      inside = max(map(depth_of, called + [node.op]), default=0)
+      deepest = max(deepest, inside + (node.op in _LOOPS))
+    return deepest
+
+  return depth(graph_def.node)
 
 
 def _tensor_names(binding):

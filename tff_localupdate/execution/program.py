@@ -39,7 +39,7 @@ class ExecutionOptions:
       contiguous parts.
     jit: `'on'` compiles the round with XLA, `'off'` runs TensorFlow's own
       kernels; `'auto'` takes XLA where it compiles, except for convolutions
-      on a CPU, where TensorFlow's kernels are many times faster.
+      and recurrent models on a CPU, where TensorFlow's kernels are faster.
     clients: `'loop'` (one after another), `'parallel'` (several at a time on
       the cores; still summed in order; without XLA only); `'auto'` picks
       `'parallel'` where XLA is not used and client work has no variables.
@@ -168,7 +168,7 @@ class CompiledRound:
     if self._options.clients == 'parallel' or self._graph.needs_host:
       return False
     on_cpu = any('CPU' in device for device in self._options.devices)
-    return not (on_cpu and self._graph.has_convolution)
+    return not (on_cpu and self._graph.slow_in_xla)
 
 
 class Program:

@@ -33,7 +33,9 @@ class RoundGraph:
   """The imported parts of a MapReduceForm and the graph that joins them.
 
   Attributes:
-    has_convolution: Whether client work contains convolutions.
+    slow_in_xla: Whether client work contains what XLA runs far slower on a CPU
+      than TensorFlow does: convolutions, and loops inside its loop of local
+      steps (recurrent models).
     needs_host: Whether client work contains what XLA cannot compile at all
       (data sets, variables, tables).
   """
@@ -53,7 +55,9 @@ class RoundGraph:
     self._num_server = len(self._prepare.parameter_types)
     self._num_results = len(self._update.result_types)
     ops = self._work[0].op_types
-    self.has_convolution = bool(ops & _CONVOLUTIONS)
+    self.slow_in_xla = (
+        bool(ops & _CONVOLUTIONS) or self._work[0].loop_depth > 1
+    )
     self.needs_host = self._work[0].has_state or any(
         'Dataset' in op or 'Iterator' in op for op in ops
     )

@@ -76,7 +76,22 @@ def test_while_loops_stay_functional():
   imported = forms.ImportedFunction(computation)
   assert imported.op_types & {'While', 'StatelessWhile'}
   assert 'Switch' not in imported.op_types
+  assert imported.loop_depth == 1
   assert _call(imported, 3.0) == [192.0]
+
+
+def test_loops_in_functions_in_loops_are_counted():
+  @tf.function
+  def inner(y):
+    return tf.while_loop(lambda z: z < 10, lambda z: [z + 3], [y])[0]
+
+  @tff.tensorflow.computation(np.float32)
+  def computation(x):
+    return tf.while_loop(lambda y: y < 50, lambda y: [4 * inner(y)], [x])[0]
+
+  imported = forms.ImportedFunction(computation)
+  assert imported.loop_depth == 2
+  assert _call(imported, 3.0) == [192.0]  # 3 -> 12 -> 48; 48 -> 192
 
 
 def test_a_computation_without_leaves_gives_none():
