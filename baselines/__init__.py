@@ -1,0 +1,1 @@
+"""The experiments: tasks, algorithms, one loop, sweeps, figures, presets."""

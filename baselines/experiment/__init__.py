@@ -1,0 +1,1 @@
+"""One experiment: its settings, its data, its loop and its records."""

@@ -1,0 +1,236 @@
+"""A round's client data as tensors, drawn ahead of the round."""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from concurrent import futures
+from typing import Any
+from typing import Optional
+from typing import Union
+
+import numpy as np
+
+from baselines.experiment import sampling
+from baselines.tasks import clients
+
+WITHOUT_REPLACEMENT = 'without_replacement'
+IID = 'iid'
+
+
+def draw_cohort(
+    population: Union[clients.ClientArrays, clients.ClientGenerator],
+    *,
+    seed: int,
+    round_num: int,
+    clients_per_round: int,
+    num_steps: int,
+    batch_size: int,
+    full: bool = False,
+    client_sampling: str = WITHOUT_REPLACEMENT,
+    client_weights: Optional[np.ndarray] = None,
+) -> Any:
+  """Draws the round's clients and their mini-batches.
+
+  A pure function of its arguments. Indices are drawn first, then all clients'
+  examples are copied in one gather.
+
+  Args:
+    population: The clients, `Task.population`; a generator makes new ones.
+    seed: Seed of the sampling.
+    round_num: The round t.
+    clients_per_round: M.
+    num_steps: K.
+    batch_size: B.
+    full: Whether each client's value also carries all its examples (for
+      `loss_before_training='full'`), padded with zeros to a power of two that
+      the cohort's largest client fits in, so that few shapes occur.
+    client_sampling: 'without_replacement' (within the round) or 'iid'; a
+      generator's clients are always independent.
+    client_weights: [N], the clients' weights for 'iid'; uniform by default.
+
+  Returns:
+    `ClientBatches`, or with `full` `ClientBatchesAndExamples`, of
+    `tff_localupdate.local_update.client_work`, with a leading axis M: batches
+    (x, y) [M, K, B, ...], num_examples int32 [M], examples (x, y) [M, N, ...].
+    The tensors of a client without examples are zeros.
+
+  Raises:
+    TypeError: If a number is not an integer.
+    ValueError: If one is out of range, M exceeds the population, or weights
+      are given that would be ignored.
+  """
+  # Imports TensorFlow; planning code imports this module without it.
+  from tff_localupdate.local_update import client_work
+
+  arrays, cohort = _draw_clients(
+      population, seed, round_num, clients_per_round, client_sampling,
+      client_weights,
+  )
+  rows = _draw_rows(arrays, cohort, seed, round_num, num_steps, batch_size)
+  sizes = arrays.sizes[cohort]
+  batches = tuple(
+      _gather(feature, rows, sizes > 0) for feature in arrays.features
+  )
+  num_examples = sizes.astype(np.int32)
+  if not full:
+    return client_work.ClientBatches(batches, num_examples)
+  rows, real = _padded_rows(arrays, cohort)
+  examples = tuple(
+      _gather(feature, rows, real) for feature in arrays.features
+  )
+  return client_work.ClientBatchesAndExamples(batches, num_examples, examples)
+
+
+def _draw_clients(
+    population: Union[clients.ClientArrays, clients.ClientGenerator],
+    seed: int,
+    round_num: int,
+    clients_per_round: int,
+    client_sampling: str,
+    client_weights: Optional[np.ndarray],
+) -> tuple[clients.ClientArrays, np.ndarray]:
+  """Returns clients and the positions of the cohort [M] among them."""
+  if client_sampling not in (WITHOUT_REPLACEMENT, IID):
+    raise ValueError(
+        f'client_sampling must be {WITHOUT_REPLACEMENT!r} or {IID!r}, got'
+        f' {client_sampling!r}.'
+    )
+  is_generator = isinstance(population, clients.ClientGenerator)
+  if client_weights is not None and (is_generator or client_sampling != IID):
+    raise ValueError(
+        f'client_weights must be given with client_sampling={IID!r} and a'
+        ' finite population only; they would be ignored.'
+    )
+  if is_generator:
+    slots = range(clients_per_round)
+    made = [
+        population.generate(sampling.client_generator(seed, round_num, slot))
+        for slot in slots
+    ]
+    names = [f'new_{slot}' for slot in slots]
+    return clients.from_clients(names, made), np.arange(clients_per_round)
+  arguments = (seed, round_num, population.num_clients, clients_per_round)
+  if client_sampling == IID:
+    return population, sampling.sample_clients_iid(*arguments, client_weights)
+  return population, sampling.sample_clients(*arguments)
+
+
+def _draw_rows(
+    arrays: clients.ClientArrays,
+    cohort: np.ndarray,
+    seed: int,
+    round_num: int,
+    num_steps: int,
+    batch_size: int,
+) -> np.ndarray:
+  """Returns the rows of the mini-batches [M, K, B]; 0 for empty clients."""
+  rows = np.zeros((len(cohort), num_steps, batch_size), np.int64)
+  occurrences = collections.Counter()
+  for slot, i in enumerate(cohort.tolist()):
+    if arrays.sizes[i]:
+      rows[slot] = arrays.offsets[i] + sampling.draw_examples(
+          seed,
+          round_num,
+          arrays.client_keys[i],
+          arrays.sizes[i],
+          num_steps,
+          batch_size,
+          repeat=occurrences[i],
+      )
+    occurrences[i] += 1
+  return rows
+
+
+def _gather(
+    feature: np.ndarray, rows: np.ndarray, real: np.ndarray
+) -> np.ndarray:
+  """Returns `feature[rows]` with zeros where `real` is False."""
+  if not len(feature):  # All clients are empty: there is no row to point at.
+    return np.zeros(rows.shape + feature.shape[1:], feature.dtype)
+  gathered = feature[rows]
+  if not real.all():
+    gathered[~real] = 0
+  return gathered
+
+
+def _padded_rows(
+    arrays: clients.ClientArrays, cohort: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the rows of each client's examples [M, N], and which are real."""
+  sizes = arrays.sizes[cohort]
+  width = 1 << max(int(sizes.max()) - 1, 0).bit_length()
+  position = np.arange(width)
+  real = position < sizes[:, np.newaxis]
+  rows = arrays.offsets[cohort][:, np.newaxis] + position
+  return np.where(real, rows, 0), real
+
+
+class Prefetcher:
+  """Draws the next round's data in a thread while a round runs.
+
+  Iterating yields (round, value) for the given rounds in order. The draw is a
+  pure function of the round, so how fast the thread is cannot matter. What it
+  raises is raised when its round is asked for, not before. Use as a context
+  manager, or call `close`: either waits for the thread to end, also when the
+  loop stops early.
+  """
+
+  def __init__(self, draw: Callable[[int], Any], rounds: Iterable[int]):
+    """Starts drawing the first round.
+
+    Args:
+      draw: Pure function of the round.
+      rounds: The rounds to draw, in order.
+    """
+    self._draw = draw
+    self._rounds = iter(rounds)
+    self._executor = futures.ThreadPoolExecutor(
+        1, thread_name_prefix='prefetch'
+    )
+    self._closed = False
+    self._pending: Optional[tuple[int, futures.Future]] = None
+    self._submit()
+
+  def _submit(self) -> None:
+    round_num = next(self._rounds, None)
+    self._pending = (
+        None
+        if round_num is None
+        else (round_num, self._executor.submit(self._draw, round_num))
+    )
+
+  def __iter__(self) -> Iterator[tuple[int, Any]]:
+    return self
+
+  def __next__(self) -> tuple[int, Any]:
+    """Returns the next round and its data, and starts on the one after.
+
+    Raises:
+      RuntimeError: If the prefetcher is closed.
+      StopIteration: After the last round.
+    """
+    if self._closed:
+      raise RuntimeError('The prefetcher is closed.')
+    if self._pending is None:
+      raise StopIteration
+    round_num, future = self._pending
+    try:
+      value = future.result()
+    except BaseException:
+      self.close()
+      raise
+    self._submit()
+    return round_num, value
+
+  def close(self) -> None:
+    """Ends the thread; does nothing the second time."""
+    self._closed = True
+    self._pending = None
+    self._executor.shutdown(wait=True, cancel_futures=True)
+
+  def __enter__(self) -> 'Prefetcher':
+    return self
+
+  def __exit__(self, *exc_info: Any) -> None:
+    self.close()

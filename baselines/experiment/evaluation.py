@@ -1,0 +1,173 @@
+"""Losses and accuracy of a model over the whole population.
+
+f(x) = E_i E_z f(x; z) is the plain mean over clients of per-client means (the
+paper's equation 2 with P uniform over the training clients), not the mean over
+all examples; both are reported.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from typing import NamedTuple
+from typing import Optional
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from baselines.tasks import clients
+from baselines.tasks import task as task_lib
+
+
+class Evaluation(NamedTuple):
+  """What an evaluation gives; None where the task has no such value.
+
+  Attributes:
+    population_loss: f(x): mean over non-empty training clients of their mean
+      loss.
+    example_weighted_loss: Mean loss over all training examples.
+    test_loss: Mean loss over all test examples.
+    test_accuracy: Accuracy over all test examples, each with the weight that
+      the task's metric gives it.
+  """
+
+  population_loss: float
+  example_weighted_loss: float
+  test_loss: Optional[float]
+  test_accuracy: Optional[float]
+
+
+class Evaluator:
+  """Evaluates weights of one model on one task.
+
+  One compiled function runs over batches of one size, the last one padded;
+  sums are taken in float64. Memory grows with the data only by the losses, a
+  few numbers per example.
+  """
+
+  def __init__(
+      self,
+      task: task_lib.Task,
+      model: tff.learning.models.FunctionalModel,
+      *,
+      batch_size: int = 256,
+      jit: Optional[bool] = None,
+  ):
+    """Initializes the evaluator.
+
+    Args:
+      task: The task.
+      model: The model, of `task.build_model`.
+      batch_size: Examples that are evaluated at once.
+      jit: Whether to compile with XLA; None decides: where recurrent steps
+        are many small kernels, that is on a GPU unless the model convolves.
+
+    Raises:
+      ValueError: If batch_size is not positive or there is no training
+        example.
+    """
+    if batch_size < 1:
+      raise ValueError(f'batch_size must be at least 1, got {batch_size}.')
+    if not task.train.sizes.any():
+      raise ValueError('task.train must hold at least one example, got none.')
+    if jit is None:
+      has_gpu = bool(tf.config.get_visible_devices('GPU'))
+      jit = has_gpu and not task.convolutional
+    self._task = task
+    self._batch_size = batch_size
+    self._evaluate_batch = _build_evaluate_batch(task, model, jit)
+
+  def evaluate(self, weights: Any) -> Evaluation:
+    """Evaluates the weights.
+
+    Args:
+      weights: `tff.learning.models.ModelWeights`, or a pair of the trainable
+        and the other weights; tensors or arrays.
+
+    Returns:
+      The losses and the accuracy.
+    """
+    trainable, non_trainable = (
+        (weights.trainable, weights.non_trainable)
+        if hasattr(weights, 'trainable')
+        else weights
+    )
+    # Tensors once, not once per batch.
+    weights = tf.nest.map_structure(
+        tf.convert_to_tensor, (tuple(trainable), tuple(non_trainable))
+    )
+    train, test = self._task.train, self._task.test
+    train_losses = self._evaluate_examples(weights, train)[0]
+    test_loss, test_accuracy = None, None
+    if test is not None:
+      test_losses, *accuracy = self._evaluate_examples(weights, test)
+      test_loss = float(np.mean(test_losses))
+      if accuracy:
+        correct, weight = accuracy
+        test_accuracy = float(np.sum(correct) / np.sum(weight))
+    return Evaluation(
+        population_loss=client_uniform_mean(train_losses, train.offsets),
+        example_weighted_loss=float(np.mean(train_losses)),
+        test_loss=test_loss,
+        test_accuracy=test_accuracy,
+    )
+
+  def _evaluate_examples(
+      self, weights: Any, arrays: clients.ClientArrays
+  ) -> np.ndarray:
+    """Returns float64 [1 or 3, N]: loss (, correct, weight) per example."""
+    num_examples, size = len(arrays.features[0]), self._batch_size
+    results = []
+    for start in range(0, num_examples, size):
+      batch = (
+          _pad(feature[start : start + size], size)
+          for feature in arrays.features
+      )
+      results.append(self._evaluate_batch(weights, *batch))
+    # Fetched at the end: an accelerator computes on while batches are queued.
+    values = np.concatenate([r.numpy() for r in results], axis=1)
+    return values[:, :num_examples].astype(np.float64)
+
+
+def client_uniform_mean(losses: np.ndarray, offsets: np.ndarray) -> float:
+  """Returns the mean over non-empty clients of their mean losses.
+
+  Args:
+    losses: [N], the examples' losses, client by client.
+    offsets: int64 [clients + 1], client i has `losses[offsets[i]:offsets[i +
+      1]]`.
+
+  Returns:
+    The mean; NaN if there is no example.
+  """
+  sizes = np.diff(offsets)
+  owner = np.repeat(np.arange(len(sizes)), sizes)
+  sums = np.bincount(owner, weights=losses, minlength=len(sizes))
+  return float(np.mean(sums[sizes > 0] / sizes[sizes > 0]))
+
+
+def _pad(feature: np.ndarray, size: int) -> np.ndarray:
+  """Pads a batch to the size with copies of its first example."""
+  missing = size - len(feature)
+  if not missing:
+    return feature
+  return np.concatenate([feature, np.repeat(feature[:1], missing, axis=0)])
+
+
+def _build_evaluate_batch(
+    task: task_lib.Task,
+    model: tff.learning.models.FunctionalModel,
+    jit: bool,
+) -> Callable[..., tf.Tensor]:
+  """Compiles the evaluation of one batch."""
+
+  # jit_compile=False would forbid XLA to an outer function; None only does
+  # not ask for it.
+  @tf.function(jit_compile=jit or None)
+  def evaluate_batch(weights, x, y):
+    output = model.predict_on_batch(weights, x, training=False)
+    values = [task.example_loss_fn(output, y)]
+    if task.example_accuracy_fn is not None:
+      values.extend(task.example_accuracy_fn(output, y))
+    return tf.stack(values)
+
+  return evaluate_batch

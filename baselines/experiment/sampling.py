@@ -1,0 +1,188 @@
+"""Which clients take part in a round, and which examples they draw.
+
+Pure functions of (seed, round, client): a resumed run, a run that prefetches
+and a run with other learning rates see the same draws (the paper shares one
+client sampling between all runs of a plot). Each draw has its own block of a
+counter-based generator (Philox), so nothing is carried from round to round.
+"""
+
+import hashlib
+import numbers
+from typing import Optional
+from typing import Union
+
+import numpy as np
+
+Integer = Union[int, np.integer]
+
+
+def _check_integer(name: str, value: Integer, minimum: Optional[int]) -> int:
+  # bool is an Integral in Python, but True as a seed is surely a mistake.
+  if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+    raise TypeError(
+        f'{name} must be an integer, got {value!r} of type'
+        f' {type(value).__name__}.'
+    )
+  value = int(value)
+  if minimum is not None and value < minimum:
+    raise ValueError(f'{name} must be at least {minimum}, got {value}.')
+  return value
+
+
+def _generator(
+    purpose: str, seed: int, round_num: int, client_key: int, repeat: int = 0
+) -> np.random.Generator:
+  """Returns the generator of one (purpose, seed, round, client, repeat)."""
+  digest = hashlib.blake2b(f'{purpose} {seed}'.encode(), digest_size=16)
+  key = np.frombuffer(digest.digest(), '<u8')
+  # The lowest counter word runs within the block: 2^64 numbers for each.
+  counter = np.array([0, repeat, round_num, client_key], np.uint64)
+  return np.random.Generator(np.random.Philox(key=key, counter=counter))
+
+
+def sample_clients(
+    seed: Integer,
+    round_num: Integer,
+    num_clients: Integer,
+    clients_per_round: Integer,
+) -> np.ndarray:
+  """Draws the round's cohort I_t, uniformly without replacement.
+
+  Args:
+    seed: Any integer, of Python or NumPy; 0 is a seed like others.
+    round_num: The round t, not negative.
+    num_clients: N, clients there are.
+    clients_per_round: M, clients to draw.
+
+  Returns:
+    int64 [M], distinct positions in 0..N-1, in the order drawn. Independent
+    over rounds.
+
+  Raises:
+    TypeError: If an argument is not an integer.
+    ValueError: If one is out of range, or M is larger than N.
+  """
+  seed = _check_integer('seed', seed, None)
+  round_num = _check_integer('round_num', round_num, 0)
+  num_clients = _check_integer('num_clients', num_clients, 1)
+  clients_per_round = _check_integer('clients_per_round', clients_per_round, 1)
+  if clients_per_round > num_clients:
+    raise ValueError(
+        'clients_per_round must be at most the number of clients,'
+        f' {num_clients}, got {clients_per_round}.'
+    )
+  generator = _generator('clients', seed, round_num, 0)
+  return generator.choice(num_clients, clients_per_round, replace=False)
+
+
+def sample_clients_iid(
+    seed: Integer,
+    round_num: Integer,
+    num_clients: Integer,
+    clients_per_round: Integer,
+    weights: Optional[np.ndarray] = None,
+) -> np.ndarray:
+  """Draws the round's cohort independently from P, as the theory does.
+
+  Args:
+    seed: Any integer, of Python or NumPy; 0 is a seed like others.
+    round_num: The round t, not negative.
+    num_clients: N, clients there are.
+    clients_per_round: M, clients to draw; may exceed N.
+    weights: [N], P is proportional to them; uniform by default.
+
+  Returns:
+    int64 [M], positions in 0..N-1; a client may occur more than once.
+
+  Raises:
+    TypeError: If an integer is none.
+    ValueError: If one is out of range, or the weights are not N finite
+      numbers, none negative and one positive.
+  """
+  seed = _check_integer('seed', seed, None)
+  round_num = _check_integer('round_num', round_num, 0)
+  num_clients = _check_integer('num_clients', num_clients, 1)
+  clients_per_round = _check_integer('clients_per_round', clients_per_round, 1)
+  generator = _generator('iid clients', seed, round_num, 0)
+  if weights is None:
+    return generator.integers(num_clients, size=clients_per_round)
+  weights = np.asarray(weights, np.float64)
+  if (
+      weights.shape != (num_clients,)
+      or not np.isfinite(weights).all()
+      or (weights < 0).any()
+      or not weights.any()
+  ):
+    raise ValueError(
+        f'weights must be {num_clients} finite numbers, none negative and one'
+        f' positive, got {weights}.'
+    )
+  return generator.choice(
+      num_clients, clients_per_round, p=weights / weights.sum()
+  )
+
+
+def client_generator(
+    seed: Integer, round_num: Integer, slot: Integer
+) -> np.random.Generator:
+  """Returns the random numbers that a new client is made from.
+
+  Args:
+    seed: Any integer, of Python or NumPy; 0 is a seed like others.
+    round_num: The round t, not negative.
+    slot: The client's place in the cohort, not negative.
+
+  Returns:
+    A generator for this client alone.
+
+  Raises:
+    TypeError: If an argument is not an integer.
+    ValueError: If one is out of range.
+  """
+  seed = _check_integer('seed', seed, None)
+  round_num = _check_integer('round_num', round_num, 0)
+  slot = _check_integer('slot', slot, 0)
+  return _generator('new clients', seed, round_num, slot)
+
+
+def draw_examples(
+    seed: Integer,
+    round_num: Integer,
+    client_key: Integer,
+    num_examples: Integer,
+    num_steps: Integer,
+    batch_size: Integer,
+    *,
+    repeat: Integer = 0,
+) -> np.ndarray:
+  """Draws a client's mini-batches S_1..S_K: independent, with replacement.
+
+  With replacement also across the steps of a round, as Theorem 3 needs; a
+  client with fewer than B examples draws like any other.
+
+  Args:
+    seed: Any integer, of Python or NumPy; 0 is a seed like others.
+    round_num: The round t, not negative.
+    client_key: The client's digest (`ClientArrays.client_keys`), below 2^64.
+    num_examples: n_i, examples that the client holds, at least 1.
+    num_steps: K.
+    batch_size: B.
+    repeat: How often the client occurs earlier in the same cohort; draws of
+      different repeats are independent.
+
+  Returns:
+    int64 [K, B], positions in 0..n_i-1.
+
+  Raises:
+    TypeError: If an argument is not an integer.
+    ValueError: If one is out of range.
+  """
+  seed = _check_integer('seed', seed, None)
+  round_num = _check_integer('round_num', round_num, 0)
+  client_key = _check_integer('client_key', client_key, 0)
+  num_examples = _check_integer('num_examples', num_examples, 1)
+  num_steps = _check_integer('num_steps', num_steps, 1)
+  batch_size = _check_integer('batch_size', batch_size, 1)
+  repeat = _check_integer('repeat', repeat, 0)
+  generator = _generator('examples', seed, round_num, client_key, repeat)
+  return generator.integers(num_examples, size=(num_steps, batch_size))

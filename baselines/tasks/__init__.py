@@ -1,0 +1,1 @@
+"""Tasks of the experiments: clients' data, model and losses by name."""

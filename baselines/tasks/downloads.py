@@ -1,0 +1,111 @@
+"""TFF's downloads, so that parallel or interrupted runs do no harm.
+
+TFF writes a download under its final name and takes any file of that name for
+whole; here a file gets its name when it has arrived and passed the check.
+"""
+
+from collections.abc import Callable
+import errno
+import fcntl
+import http.client
+import lzma
+import os
+import socket
+import sqlite3
+import tempfile
+from typing import Any
+from typing import Optional
+
+from baselines.tasks import databases
+
+_TIMEOUT_SECONDS = 60.0
+
+
+def download_dir(data_dir: Optional[str]) -> str:
+  """Returns the folder that a download goes to: TFF's own by default."""
+  return data_dir or os.path.join(os.path.expanduser('~'), '.tff')
+
+
+def check_download(
+    spec: databases.DatabaseSpec, data_dir: Optional[str]
+) -> Optional[int]:
+  """Checks what `data_source=download` would find.
+
+  Args:
+    spec: The database.
+    data_dir: The folder, or None for TFF's own.
+
+  Returns:
+    The number of training clients, None if the file is not there yet.
+
+  Raises:
+    ValueError: If the file is there and cannot be used.
+  """
+  path = os.path.join(download_dir(data_dir), spec.file_name)
+  return databases.check_database(path, spec) if os.path.isfile(path) else None
+
+
+def ensure_downloaded(
+    spec: databases.DatabaseSpec,
+    data_dir: Optional[str],
+    load_data: Callable[..., Any],
+) -> str:
+  """Fetches the database with TFF's loader unless it is there.
+
+  The file arrives in a folder of its own and is moved when it is whole, so an
+  interrupted download leaves nothing that looks ready; runs that start
+  together wait for the one that fetches. TFF shows the progress.
+
+  Args:
+    spec: The database.
+    data_dir: The folder, or None for TFF's own.
+    load_data: `tff.simulation.datasets.<name>.load_data`.
+
+  Returns:
+    The file's path.
+
+  Raises:
+    OSError: If it cannot be fetched or written.
+    ValueError: If the file that is there or arrives is damaged.
+  """
+  folder = download_dir(data_dir)
+  path = os.path.join(folder, spec.file_name)
+  if not os.path.isfile(path):
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, f'.{spec.file_name}.lock'), 'w') as lock:
+      fcntl.flock(lock, fcntl.LOCK_EX)
+      if not os.path.isfile(path):
+        with tempfile.TemporaryDirectory(prefix='.part-', dir=folder) as part:
+          _fetch(spec, part, load_data)
+          os.replace(os.path.join(part, spec.file_name), path)
+  databases.check_database(path, spec)
+  return path
+
+
+def _fetch(
+    spec: databases.DatabaseSpec, folder: str, load_data: Callable[..., Any]
+) -> None:
+  """Runs TFF's loader into an empty folder and checks what arrived."""
+  timeout = socket.getdefaulttimeout()
+  # TFF sets none: a dead connection would hang for ever.
+  socket.setdefaulttimeout(_TIMEOUT_SECONDS)
+  try:
+    load_data(cache_dir=folder)
+  except (sqlite3.Error, lzma.LZMAError, EOFError) as e:
+    raise ValueError(
+        f'{spec.file_name} did not arrive whole ({e}); start again.'
+    ) from e
+  except (OSError, http.client.HTTPException) as e:
+    if getattr(e, 'errno', None) == errno.ENOSPC:
+      raise OSError(
+          f'{spec.file_name} does not fit on the disk of {folder!r}; make room'
+          ' or choose another data_dir.'
+      ) from e
+    raise OSError(
+        f'{spec.file_name} could not be downloaded ({e}); without a network'
+        " use data_source='cache' with a prepared data_dir, or another source"
+        ' that reads no files.'
+    ) from e
+  finally:
+    socket.setdefaulttimeout(timeout)
+  databases.check_database(os.path.join(folder, spec.file_name), spec)

@@ -1,0 +1,199 @@
+"""The tasks by name: what can be chosen, and where each is built.
+
+Holds import paths, not functions, so that flags are checked and a sweep is
+planned without TensorFlow.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import importlib
+from typing import Any
+from typing import Optional
+
+from baselines.tasks import databases
+from baselines.tasks import downloads
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskEntry:
+  """What is known of a task before anything heavy is imported.
+
+  Attributes:
+    build: `module:function`, called with a config that has the attributes
+      `task`, `model`, `data_source`, `data_dir` and `data_seed`; returns a
+      `baselines.tasks.task.Task`.
+    models: Names for `model`, the first one is the default.
+    data_sources: Names for `data_source`, the first one is the default.
+    description: One sentence.
+    has_accuracy: Whether evaluations report a test accuracy.
+    num_clients: Training clients of each source that reads no files; None if
+      only the built task knows.
+    database: The TFF database of the sources `cache` and `download`, if any.
+  """
+
+  build: str
+  models: tuple[str, ...]
+  data_sources: tuple[str, ...]
+  description: str
+  has_accuracy: bool
+  num_clients: Mapping[str, Optional[int]]
+  database: Optional[databases.DatabaseSpec] = None
+
+
+_TFF_SOURCES = ('synthetic', 'cache', 'download')
+
+TASKS: Mapping[str, TaskEntry] = {
+    'digits': TaskEntry(
+        build='baselines.tasks.digits:build',
+        models=('cnn', 'logistic'),
+        data_sources=('embedded',),
+        description=(
+            '1,797 real 8x8 digits shipped with scikit-learn, dealt to 100'
+            ' clients of unequal size with label skew.'
+        ),
+        has_accuracy=True,
+        num_clients={'embedded': 100},
+    ),
+    'emnist_digits': TaskEntry(
+        build='baselines.tasks.femnist:build',
+        models=('cnn',),
+        data_sources=_TFF_SOURCES,
+        description='EMNIST by writer, the 10 digits (TFF, only_digits=True).',
+        has_accuracy=True,
+        num_clients={'synthetic': 2},
+        database=databases.EMNIST_DIGITS,
+    ),
+    'femnist': TaskEntry(
+        build='baselines.tasks.femnist:build',
+        models=('cnn',),
+        data_sources=_TFF_SOURCES,
+        description='EMNIST by writer, 62 classes (TFF, only_digits=False).',
+        has_accuracy=True,
+        num_clients={'synthetic': 2},
+        database=databases.EMNIST_ALL,
+    ),
+    'linear_regression': TaskEntry(
+        build='baselines.tasks.linear_regression:build',
+        models=('linear',),
+        data_sources=('synthetic',),
+        description='Least squares in 30 dimensions, 100 generated clients.',
+        has_accuracy=False,
+        num_clients={'synthetic': 100},
+    ),
+    'quadratics': TaskEntry(
+        build='baselines.tasks.quadratics:build',
+        models=('two_clients', 'interval'),
+        data_sources=('synthetic',),
+        description='Scalar quadratics of section 4 (two clients, Figure 1).',
+        has_accuracy=False,
+        # Depends on the model.
+        num_clients={'synthetic': None},
+    ),
+    'shakespeare': TaskEntry(
+        build='baselines.tasks.shakespeare:build',
+        models=('lstm',),
+        data_sources=_TFF_SOURCES,
+        description="Next character of a role's speeches (TFF Shakespeare).",
+        has_accuracy=True,
+        num_clients={'synthetic': 3},
+        database=databases.SHAKESPEARE,
+    ),
+}
+
+
+def task_entry(name: str) -> TaskEntry:
+  """Returns the entry of the task.
+
+  Args:
+    name: A key of `TASKS`.
+
+  Returns:
+    Its entry.
+
+  Raises:
+    ValueError: If there is no such task; lists those there are.
+  """
+  if name not in TASKS:
+    raise ValueError(f'task must be one of {sorted(TASKS)}, got {name!r}.')
+  return TASKS[name]
+
+
+def check_choices(name: str, model: str, data_source: str) -> None:
+  """Checks that the task has this model and this source of data.
+
+  Args:
+    name: A key of `TASKS`.
+    model: One of the entry's `models`.
+    data_source: One of the entry's `data_sources`.
+
+  Raises:
+    ValueError: If one of the three is unknown; lists those there are.
+  """
+  entry = task_entry(name)
+  for argument, value, allowed in (
+      ('model', model, entry.models),
+      ('data_source', data_source, entry.data_sources),
+  ):
+    if value not in allowed:
+      raise ValueError(
+          f'{argument} of task {name!r} must be one of {list(allowed)}, got'
+          f' {value!r}.'
+      )
+
+
+def check_data(
+    name: str, data_source: str, data_dir: Optional[str] = None
+) -> Optional[int]:
+  """Checks, in well under a second, that the task's data can be read.
+
+  Looks at the file's presence, its size against the size that its header
+  states, its tables and splits; reads no example.
+
+  Args:
+    name: A key of `TASKS`.
+    data_source: One of the entry's `data_sources`.
+    data_dir: The folder with TFF's database, for `cache` (needed) and
+      `download` (default `~/.tff`).
+
+  Returns:
+    The number of training clients, or None if only the built task knows: the
+    data are still to be downloaded, or depend on the model.
+
+  Raises:
+    FileNotFoundError: If the folder or the file is not there.
+    ValueError: If a choice is unknown, a folder is given that the source would
+      ignore, or the file is cut, not a database, or lacks tables or a split.
+  """
+  entry = task_entry(name)
+  check_choices(name, entry.models[0], data_source)
+  if data_source in entry.num_clients:
+    if data_dir:
+      raise ValueError(
+          f'data_dir must not be given with data_source={data_source!r}, which'
+          f' reads no files, got {data_dir!r}.'
+      )
+    return entry.num_clients[data_source]
+  if entry.database is None:
+    raise ValueError(f'task {name!r} has no database for {data_source!r}.')
+  if data_source == 'download':
+    return downloads.check_download(entry.database, data_dir)
+  return databases.check_cache(entry.database, data_dir)
+
+
+def build_task(config: Any) -> Any:
+  """Imports the task's module and builds the task.
+
+  Args:
+    config: Has the attributes `task`, `model`, `data_source`, `data_dir` and
+      `data_seed`.
+
+  Returns:
+    The `baselines.tasks.task.Task`.
+
+  Raises:
+    FileNotFoundError: See `check_data`.
+    ValueError: See `check_choices` and `check_data`.
+  """
+  check_choices(config.task, config.model, config.data_source)
+  module, function = task_entry(config.task).build.split(':')
+  return getattr(importlib.import_module(module), function)(config)

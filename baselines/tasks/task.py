@@ -1,0 +1,55 @@
+"""What an experiment needs of a task."""
+
+from collections.abc import Callable
+import dataclasses
+from typing import Optional
+from typing import Union
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from baselines.tasks import clients
+
+ExampleLossFn = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+ExampleAccuracyFn = Callable[
+    [tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+  """Clients' data, and a model with its losses.
+
+  Attributes:
+    name: The key of `registry.TASKS`.
+    model_id: The model's name, one of the entry's `models`.
+    build_model: `(seed, dtype) -> model`; the initial weights are a pure
+      function of the integer seed and the dtype ('float32' or 'float64').
+      `model.loss(output, label)` is the mean of `example_loss_fn` over the
+      batch. The input spec does not depend on the dtype: it is that of the
+      data, and the model casts.
+    train: The training clients; the population of f(x).
+    test: Held-out examples, or None.
+    example_loss_fn: `(output, label) -> [B]`, f(x; z) of each example.
+    example_accuracy_fn: `(output, label) -> (correct [B], weight [B])`, the
+      accuracy of a data set is the sum of the former divided by the sum of the
+      latter; None if the task has no accuracy.
+    convolutional: Whether the model convolves (XLA is slow at that on CPUs).
+    generator: Makes the clients that train, new ones each round, if the
+      population is endless; `train` is then a fixed sample for evaluations.
+  """
+
+  name: str
+  model_id: str
+  build_model: Callable[[int, str], tff.learning.models.FunctionalModel]
+  train: clients.ClientArrays
+  test: Optional[clients.ClientArrays]
+  example_loss_fn: ExampleLossFn
+  example_accuracy_fn: Optional[ExampleAccuracyFn]
+  convolutional: bool
+  generator: Optional[clients.ClientGenerator] = None
+
+  @property
+  def population(self) -> Union[clients.ClientArrays, clients.ClientGenerator]:
+    """What the cohorts of training rounds are drawn from."""
+    return self.train if self.generator is None else self.generator

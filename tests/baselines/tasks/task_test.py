@@ -1,0 +1,144 @@
+"""What every task must do, for each of its models."""
+
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines.tasks import registry
+
+_CASES = [
+    (name, model)
+    for name, entry in registry.TASKS.items()
+    for model in entry.models
+]
+_LINEAR = ('linear_regression', 'logistic')
+# Starts at one point whatever the seed, with a loss of 0 in one of its models.
+_NETWORKS = [case for case in _CASES if case[0] != 'quadratics']
+_tasks = {}
+
+
+def _task(name, model):
+  """Builds each task once: it is only read."""
+  if (name, model) not in _tasks:
+    source = registry.task_entry(name).data_sources[0]
+    _tasks[name, model] = registry.build_task(types.SimpleNamespace(
+        task=name, model=model, data_source=source, data_dir=None, data_seed=0,
+    ))
+  return _tasks[name, model]
+
+
+def _batch(task, size):
+  # 20 examples that differ; TFF's synthetic Shakespeare has 13.
+  return tuple(feature[:size] for feature in task.train.features)
+
+
+@pytest.mark.parametrize('name, model_id', _CASES)
+def test_entry_is_true(name, model_id):
+  task, entry = _task(name, model_id), registry.task_entry(name)
+  assert (task.name, task.model_id) == (name, model_id)
+  assert (task.example_accuracy_fn is not None) == entry.has_accuracy
+  source = entry.data_sources[0]
+  assert registry.check_data(name, source) in (None, task.train.num_clients)
+  assert len(set(task.train.client_keys.tolist())) == task.train.num_clients
+
+
+@pytest.mark.parametrize('name, model_id', _CASES)
+@pytest.mark.parametrize('dtype', ['float32', 'float64'])
+def test_model_takes_the_data_and_gives_the_dtype(name, model_id, dtype):
+  task = _task(name, model_id)
+  model = task.build_model(1, dtype)
+  for arrays in filter(None, (task.train, task.test)):
+    for feature, spec in zip(arrays.features, model.input_spec):
+      found = tf.TensorSpec(feature.shape, feature.dtype)
+      assert spec.is_compatible_with(found)
+  x, y = _batch(task, 2)
+  output = model.predict_on_batch(model.initial_weights, x, training=True)
+  losses = task.example_loss_fn(output, y)
+  assert losses.shape == (2,) and losses.dtype == dtype
+  np.testing.assert_allclose(
+      model.loss(output, y), np.mean(losses), rtol=1e-6
+  )
+  if task.example_accuracy_fn is not None:
+    correct, weight = task.example_accuracy_fn(output, y)
+    assert correct.shape == weight.shape == (2,)
+    assert (correct.numpy() <= weight.numpy()).all()
+
+
+@pytest.mark.parametrize('name, model_id', _CASES)
+def test_model_is_the_same_in_a_graph_of_tff(name, model_id):
+  # TFF traces in graphs of TensorFlow 1, where some operators of tensors, as
+  # `==`, mean something else. The first examples of Shakespeare are padded.
+  task = _task(name, model_id)
+  model = task.build_model(1, 'float32')
+  x, y = _batch(task, 3)
+
+  def loss(x, y):
+    weights = tf.nest.map_structure(tf.constant, model.initial_weights)
+    return model.loss(model.predict_on_batch(weights, x, training=True), y)
+
+  with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+    found = session.run(loss(tf.constant(x), tf.constant(y)))
+  np.testing.assert_allclose(found, loss(x, y), rtol=1e-6)
+
+
+@pytest.mark.parametrize('name, model_id', _NETWORKS)
+def test_weights_are_a_function_of_the_seed(name, model_id):
+  task = _task(name, model_id)
+  tf.random.set_seed(3)
+  first = task.build_model(7, 'float32').initial_weights
+  tf.random.set_seed(4)
+  again = task.build_model(7, 'float32').initial_weights
+  other = task.build_model(8, 'float32').initial_weights
+  assert not first[1]
+  assert all(np.array_equal(a, b) for a, b in zip(first[0], again[0]))
+  assert not all(np.array_equal(a, b) for a, b in zip(first[0], other[0]))
+
+
+@pytest.mark.parametrize('name, model_id', _CASES)
+def test_example_alone_and_among_others_gives_the_same_output(name, model_id):
+  task = _task(name, model_id)
+  model = task.build_model(1, 'float32')
+  x, _ = _batch(task, 7)
+  together = model.predict_on_batch(model.initial_weights, x, training=True)
+  for i in range(0, len(x), 3):
+    alone = model.predict_on_batch(
+        model.initial_weights, x[i : i + 1], training=True
+    )
+    np.testing.assert_allclose(alone[0], together[i], atol=1e-5)
+
+
+@pytest.mark.parametrize('name, model_id', _NETWORKS)
+def test_thirty_steps_on_one_batch_halve_the_loss(name, model_id):
+  task = _task(name, model_id)
+  model = task.build_model(1, 'float32')
+  x, y = _batch(task, 20)
+  # Adam, because the networks need other rates than one another otherwise.
+  rate = 0.1 if name in _LINEAR or model_id in _LINEAR else 0.002
+
+  @tf.function
+  def step(weights, first, second, count):
+    with tf.GradientTape() as tape:
+      tape.watch(weights)
+      output = model.predict_on_batch((weights, ()), x, training=True)
+      loss = model.loss(output, y)
+    q = tape.gradient(loss, weights)
+    first = [0.9 * m + 0.1 * g for m, g in zip(first, q)]
+    second = [0.99 * v + 0.01 * g * g for v, g in zip(second, q)]
+    scale = rate * tf.sqrt(1 - 0.99**count) / (1 - 0.9**count)
+    weights = [
+        w - scale * m / (tf.sqrt(v) + 1e-7)
+        for w, m, v in zip(weights, first, second)
+    ]
+    return loss, weights, first, second
+
+  weights = list(map(tf.constant, model.initial_weights[0]))
+  first = second = [tf.zeros_like(w) for w in weights]
+  losses = []
+  for count in range(1, 32):
+    loss, weights, first, second = step(
+        weights, first, second, tf.constant(float(count))
+    )
+    losses.append(float(loss))
+  assert losses[-1] < losses[0] / 2
