@@ -1,0 +1,224 @@
+"""Algorithm 2 of Charles and Konecny (2020): InnerLoop, in pure TensorFlow."""
+
+from collections.abc import Callable
+from typing import Any, Union
+
+import tensorflow as tf
+
+from tff_localupdate import theta as theta_lib
+
+# Maps (weights, batch) to the scalar mean loss of the batch.
+LossFn = Callable[[Any, Any], tf.Tensor]
+
+
+def inner_loop(
+    loss_fn: LossFn,
+    weights: Any,
+    batches: Any,
+    client_learning_rate: Union[float, tf.Tensor],
+    theta: theta_lib.Theta,
+) -> Any:
+  """Returns q = sum_k theta_k g_k, a client's sum of weighted gradients.
+
+  With x_1 = `weights`, gamma = `client_learning_rate`, and S_k the k-th batch:
+
+      for k = 1..K(Theta):
+        g_k     = gradient of the mean loss of S_k at x_k
+        x_{k+1} = x_k - gamma g_k
+      return q = sum_k theta_k g_k
+
+  q is a sum of gradients, not a difference of weights: nothing divides by
+  gamma, and gamma = 0 is mini-batch SGD. A weight theta_k = 0 leaves g_k out of
+  q, but the step is taken.
+
+  The loop is one `tf.while_loop` over pure functions: it runs eagerly, in a
+  `tf.function` and under XLA.
+
+  Args:
+    loss_fn: Maps (weights, batch) to the mean loss of the batch, a scalar.
+    weights: A structure of tensors of one dtype, float32 or float64.
+    batches: A structure of tensors [K, B, ...]; slice k of each is S_k.
+    client_learning_rate: gamma, a scalar, in any case used in the dtype of the
+      weights.
+    theta: The Theta weights.
+
+  Returns:
+    q, with structure, shapes and dtype of `weights`.
+
+  Raises:
+    ValueError: If `batches` does not hold exactly K(Theta) batches.
+  """
+  total, _ = inner_loop_and_first_loss(
+      loss_fn, weights, batches, client_learning_rate, theta
+  )
+  return total
+
+
+def inner_loop_and_first_loss(
+    loss_fn: LossFn,
+    weights: Any,
+    batches: Any,
+    client_learning_rate: Union[float, tf.Tensor],
+    theta: theta_lib.Theta,
+) -> tuple[Any, tf.Tensor]:
+  """Returns q as `inner_loop` does, and the loss of S_1 at x_1.
+
+  The loss comes with the first gradient and costs nothing.
+
+  Args:
+    loss_fn: As for `inner_loop`.
+    weights: As for `inner_loop`.
+    batches: As for `inner_loop`.
+    client_learning_rate: As for `inner_loop`.
+    theta: As for `inner_loop`.
+
+  Returns:
+    q, and the loss, a scalar.
+
+  Raises:
+    ValueError: If `batches` does not hold exactly K(Theta) batches.
+  """
+  _check_num_batches(batches, theta.num_steps)
+
+  def batch_of_step(step):
+    return tf.nest.map_structure(lambda leaf: leaf[step], batches)
+
+  if theta.num_steps == 1:  # One gradient: no step is needed, nor a loop.
+    loss, gradient = loss_and_gradient(loss_fn, weights, batch_of_step(0))
+    return _scale(gradient, theta.weights[0]), loss
+
+  def first_loss(step, batch, loss):
+    del batch
+    # A later loss may not be finite, so no plain product; and no `==`, which
+    # compares identities in the graphs that TFF traces in.
+    is_first = tf.cast(tf.equal(step, 0), loss.dtype)
+    return (tf.math.multiply_no_nan(loss, is_first),)
+
+  dtype = tf.convert_to_tensor(tf.nest.flatten(weights)[0]).dtype
+  total, (loss,) = sum_gradients(
+      loss_fn,
+      weights,
+      batch_of_step,
+      client_learning_rate,
+      theta,
+      theta.num_steps,
+      observe=first_loss,
+      observed=(tf.constant(0.0, dtype),),
+  )
+  return total, loss
+
+
+def sum_gradients(
+    loss_fn: LossFn,
+    weights: Any,
+    batch_of_step: Callable[[tf.Tensor], Any],
+    client_learning_rate: Union[float, tf.Tensor],
+    theta: theta_lib.Theta,
+    num_steps: Union[int, tf.Tensor],
+    observe: Callable[[tf.Tensor, Any, tf.Tensor], tuple[tf.Tensor, ...]],
+    observed: tuple[tf.Tensor, ...],
+) -> tuple[Any, tuple[tf.Tensor, ...]]:
+  """Runs the loop of `inner_loop` over batches that a function supplies.
+
+  Args:
+    loss_fn: As for `inner_loop`.
+    weights: As for `inner_loop`.
+    batch_of_step: Maps k = 0, ..., K-1 (an int32 scalar) to the batch of that
+      step. Called in this order, once for each step taken.
+    client_learning_rate: gamma, a scalar.
+    theta: The Theta weights.
+    num_steps: K(Theta), or 0 to take no step and return zeros.
+    observe: Maps k-1, the batch S_k, and its loss at x_k to tensors that are
+      summed over the steps.
+    observed: Where the sums of `observe` start.
+
+  Returns:
+    q, with structure, shapes and dtype of `weights`, and the sums of `observe`.
+  """
+  weights = tf.nest.map_structure(tf.convert_to_tensor, weights)
+  dtype = tf.nest.flatten(weights)[0].dtype
+  gamma = tf.cast(
+      tf.convert_to_tensor(client_learning_rate, dtype_hint=dtype), dtype
+  )
+  add_gradient, factor = _weighting(theta, dtype)
+
+  def take_step(step, point, total, observed):
+    batch = batch_of_step(step)
+    loss, gradient = loss_and_gradient(loss_fn, point, batch)
+    point = tf.nest.map_structure(lambda x, g: x - gamma * g, point, gradient)
+    total = add_gradient(step, total, gradient)
+    observed = tf.nest.map_structure(
+        tf.add, observed, observe(step, batch, loss)
+    )
+    return step + 1, point, total, observed
+
+  zeros = tf.nest.map_structure(tf.zeros_like, weights)
+  _, _, total, observed = tf.while_loop(
+      lambda step, *_: step < num_steps,
+      take_step,
+      (tf.constant(0), weights, zeros, observed),
+      parallel_iterations=1,
+  )
+  return _scale(total, factor), observed
+
+
+def loss_and_gradient(
+    loss_fn: LossFn, weights: Any, batch: Any
+) -> tuple[tf.Tensor, Any]:
+  """Returns the loss and its dense gradient, 0 where a weight is not used."""
+  weights = tf.nest.map_structure(tf.convert_to_tensor, weights)
+  with tf.GradientTape(watch_accessed_variables=False) as tape:
+    tape.watch(weights)
+    loss = loss_fn(weights, batch)
+  gradient = tape.gradient(
+      loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO
+  )
+  # Embeddings give tf.IndexedSlices, which a loop cannot carry.
+  return loss, tf.nest.map_structure(tf.convert_to_tensor, gradient)
+
+
+def _weighting(
+    theta: theta_lib.Theta, dtype: tf.DType
+) -> tuple[Callable[[tf.Tensor, Any, Any], Any], float]:
+  """Returns how to add a gradient to the sum, and a factor for the result.
+
+  The two usual kinds of Theta need no multiplication per step; over the
+  weights of a large model each one saved is felt.
+  """
+  *earlier, last = theta.weights
+  if all(weight == last for weight in earlier):
+    return (
+        lambda step, total, gradient: tf.nest.map_structure(
+            tf.add, total, gradient
+        ),
+        last,
+    )
+  if not any(earlier):
+    return lambda step, total, gradient: gradient, last
+  theta_k = tf.constant(theta.weights, dtype)
+
+  def add_weighted(step, total, gradient):
+    # 0 times a gradient is 0 here even if the gradient is not finite.
+    return tf.nest.map_structure(
+        lambda t, g: t + tf.math.multiply_no_nan(g, theta_k[step]),
+        total,
+        gradient,
+    )
+
+  return add_weighted, 1.0
+
+
+def _scale(structure: Any, factor: float) -> Any:
+  if factor == 1.0:
+    return structure
+  return tf.nest.map_structure(lambda leaf: factor * leaf, structure)
+
+
+def _check_num_batches(batches: Any, num_steps: int) -> None:
+  for leaf in tf.nest.flatten(batches):
+    found = tf.convert_to_tensor(leaf).shape[0]
+    if found not in (None, num_steps):
+      raise ValueError(
+          f'batches must hold K(Theta) = {num_steps} batches, one for each '
+          f'local step, found {found}.'
+      )

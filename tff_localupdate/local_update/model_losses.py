@@ -1,0 +1,124 @@
+"""The losses of a functional model, with its weights as an argument."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Optional
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+# Maps (trainable weights, batch) to a loss.
+LossFn = Callable[[Any, Any], tf.Tensor]
+
+
+class ModelLosses(NamedTuple):
+  """Losses at given trainable weights on a given batch.
+
+  Attributes:
+    training: The mean loss of the batch while training.
+    evaluation: The mean loss of the batch while not training.
+    examples: The losses [n] of the n examples of the batch while not training;
+      None where there is no such function.
+  """
+
+  training: LossFn
+  evaluation: LossFn
+  examples: Optional[LossFn]
+
+
+def build_model_losses(
+    model: tff.learning.models.FunctionalModel,
+    non_trainable: Any,
+    example_loss_fn: Optional[Callable[[Any, Any], tf.Tensor]] = None,
+) -> ModelLosses:
+  """Returns the losses of `model` as functions of its trainable weights.
+
+  A batch is an (x, y) pair, or a mapping with the keys x and y. The losses come
+  in the dtype of the weights.
+
+  Args:
+    model: The model; its loss is the mean over a batch.
+    non_trainable: The values of its non-trainable weights.
+    example_loss_fn: Maps (output, labels) of n examples to their losses [n].
+
+  Returns:
+    The `ModelLosses`; its functions raise ValueError if the loss of the model
+    is no scalar, or `example_loss_fn` returns no vector.
+  """
+
+  def build(name, loss_fn, *, training, rank):
+    def loss(weights, batch):
+      features, labels = _features_and_labels(batch)
+      output = model.predict_on_batch(
+          (weights, non_trainable), features, training
+      )
+      value = tf.convert_to_tensor(loss_fn(output, labels))
+      if value.shape.rank not in (None, rank):
+        raise ValueError(
+            f'{name} must return a tensor of rank {rank}, found shape '
+            f'{value.shape}.'
+        )
+      return tf.cast(value, tf.nest.flatten(weights)[0].dtype)
+
+    return loss
+
+  examples = None
+  if example_loss_fn is not None:
+    examples = build(
+        'example_loss_fn', example_loss_fn, training=False, rank=1
+    )
+  return ModelLosses(
+      training=build('model.loss', model.loss, training=True, rank=0),
+      evaluation=build('model.loss', model.loss, training=False, rank=0),
+      examples=examples,
+  )
+
+
+def mean_example_loss(
+    example_loss: LossFn,
+    weights: Any,
+    examples: Any,
+    num_examples: tf.Tensor,
+    rows_per_pass: int,
+) -> tf.Tensor:
+  """Returns the mean loss of the first `num_examples` rows of `examples`.
+
+  Goes through the rows in passes of one size, so that memory does not grow with
+  the client, and stops after the last row that counts: padding costs nothing.
+
+  Args:
+    example_loss: Maps (weights, batch of n examples) to their losses [n].
+    weights: The trainable weights.
+    examples: A structure of tensors [N, ...].
+    num_examples: An int32 scalar, at most N.
+    rows_per_pass: The number of rows in one pass.
+
+  Returns:
+    The mean, a scalar in the dtype of the weights; NaN if `num_examples` is 0.
+  """
+  dtype = tf.nest.flatten(weights)[0].dtype
+  offsets = tf.range(rows_per_pass)
+
+  def add_pass(start, total):
+    rows = start + offsets
+    counted = rows < num_examples
+    rows = tf.minimum(rows, num_examples - 1)
+    batch = tf.nest.map_structure(lambda leaf: tf.gather(leaf, rows), examples)
+    losses = example_loss(weights, batch)
+    # A selection, not a product: a repeated row must not spread its NaN.
+    losses = tf.where(counted, losses, tf.zeros_like(losses))
+    return start + rows_per_pass, total + tf.reduce_sum(losses)
+
+  _, total = tf.while_loop(
+      lambda start, total: start < num_examples,
+      add_pass,
+      (tf.constant(0), tf.constant(0.0, dtype)),
+      parallel_iterations=1,
+  )
+  return total / tf.cast(num_examples, dtype)
+
+
+def _features_and_labels(batch: Any) -> tuple[Any, Any]:
+  if isinstance(batch, Mapping):
+    return batch['x'], batch['y']
+  features, labels = batch
+  return features, labels

@@ -1,0 +1,168 @@
+"""LocalUpdate as an iterative process over client data given as tensors."""
+
+import collections
+from collections.abc import Callable
+import functools
+from typing import Any, Optional
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_localupdate import arguments
+from tff_localupdate import theta as theta_lib
+from tff_localupdate.local_update import client_types
+from tff_localupdate.local_update import client_work
+from tff_localupdate.local_update import federated_round
+from tff_localupdate.local_update import server_step
+
+
+class LocalUpdateProcess(tff.templates.IterativeProcess):
+  """LocalUpdate over tensors, with its rates and weights at hand.
+
+  `initialize` and `next` are TFF computations, see `build_local_update`. The
+  other methods are plain functions of a `server_step.LocalUpdateState`: they
+  need no execution context, and may be called inside a TFF computation.
+  """
+
+  def __init__(
+      self,
+      initialize_fn: tff.Computation,
+      next_fn: tff.Computation,
+      server_optimizer: tff.learning.optimizers.Optimizer,
+  ):
+    super().__init__(initialize_fn, next_fn)
+    self._server_optimizer = server_optimizer
+
+  def get_hparams(
+      self, state: server_step.LocalUpdateState
+  ) -> collections.OrderedDict[str, Any]:
+    """Returns `client_learning_rate` and `server_learning_rate`."""
+    return server_step.get_hparams(self._server_optimizer, state)
+
+  def set_hparams(
+      self,
+      state: server_step.LocalUpdateState,
+      hparams: collections.OrderedDict[str, Any],
+  ) -> server_step.LocalUpdateState:
+    """Returns `state` with other rates; see `server_step.set_hparams`."""
+    return server_step.set_hparams(self._server_optimizer, state, hparams)
+
+  def get_model_weights(
+      self, state: server_step.LocalUpdateState
+  ) -> tff.learning.models.ModelWeights:
+    """Returns the model weights in `state`."""
+    return state.model_weights
+
+  def set_model_weights(
+      self,
+      state: server_step.LocalUpdateState,
+      model_weights: tff.learning.models.ModelWeights,
+  ) -> server_step.LocalUpdateState:
+    """Returns `state` with other weights of the same shapes and dtypes."""
+    return server_step.set_model_weights(state, model_weights)
+
+
+def build_local_update(
+    model: tff.learning.models.FunctionalModel,
+    *,
+    theta: theta_lib.Theta,
+    batch_size: int,
+    client_learning_rate: float,
+    server_optimizer: tff.learning.optimizers.Optimizer,
+    aggregator: Optional[tff.aggregators.UnweightedAggregationFactory] = None,
+    loss_before_training: str = 'drawn',
+    example_loss_fn: Optional[Callable[[Any, Any], tf.Tensor]] = None,
+    num_padded_examples: Optional[int] = None,
+) -> LocalUpdateProcess:
+  """Builds LocalUpdate over client data given as tensors.
+
+  Round t, with I_t the clients of the round that have examples:
+
+      q_t^i   = InnerLoop(i, x_t, gamma_t, Theta)        for i in I_t
+      q_t     = mean of q_t^i over I_t, each with the same weight
+      x_{t+1} = ServerOpt(x_t, q_t, eta_t)
+
+  where InnerLoop is `inner_loop.inner_loop`. `next` has the type
+
+      (<S@SERVER, {C}@CLIENTS> -> <state=S@SERVER, metrics=R@SERVER>)
+
+  with S a `server_step.LocalUpdateState`, R a `server_step.LocalUpdateMetrics`
+  and C a `client_work.ClientBatches`, its batches of leaves [K, B, ...] where
+  K = K(Theta) and B = `batch_size`; for `loss_before_training='full'`, C is a
+  `client_work.ClientBatchesAndExamples`. All is computed in the dtype of the
+  trainable weights. gamma_t and eta_t are in the state.
+
+  Source: Charles and Konecny, On the Outsized Importance of Learning Rates in
+  Local Update Methods, arXiv 2007.00878, Algorithms 1 and 2.
+
+  Departures: the paper has no empty client. Here it sends zeros and is left out
+  of the mean (an aggregator sees its zeros, and its result is multiplied by
+  M/|I_t|). Unlike `tff.learning`, updates that are not finite are counted, and
+  neither zeroed nor rejected: a diverging run is seen to diverge.
+
+  Args:
+    model: The model; its loss is the mean over a batch.
+    theta: The Theta weights.
+    batch_size: B.
+    client_learning_rate: The initial gamma, finite and not negative.
+    server_optimizer: The server optimizer, with the initial eta; see
+      `server_optimizers`.
+    aggregator: How the mean over the clients is taken; None is
+      `tff.aggregators.UnweightedMeanFactory()`. (The differentially private
+      ones of TFF 0.87.0 add float32 noise, and refuse float64 weights.)
+    loss_before_training: Over which examples a client's loss at x_t is taken:
+      `drawn`, the K B drawn ones; `first_batch`, the B ones of its first step,
+      whose loss (in training mode) comes with the gradient and costs nothing;
+      `full`, all that it has.
+    example_loss_fn: Maps (output, labels) of n examples to their losses [n];
+      with `full` only, where it is needed.
+    num_padded_examples: N, the rows of the tensors that hold all examples of a
+      client; with `full` only. None leaves N open.
+
+  Returns:
+    The `LocalUpdateProcess`.
+
+  Raises:
+    TypeError: If `model`, `theta`, `server_optimizer` or `aggregator` is not of
+      its type.
+    ValueError: If any other argument is out of its range, or given although it
+      would not be used.
+  """
+  arguments.check_choice(
+      'loss_before_training',
+      loss_before_training,
+      ('drawn', 'first_batch', 'full'),
+  )
+  is_full = loss_before_training == 'full'
+  if is_full != (example_loss_fn is not None):
+    raise ValueError(
+        "example_loss_fn must be given with loss_before_training='full', and "
+        f'only then, found {example_loss_fn} with {loss_before_training!r}.'
+    )
+  if num_padded_examples is not None and not is_full:
+    raise ValueError(
+        "num_padded_examples must be given with loss_before_training='full' "
+        f'only, found {num_padded_examples} with {loss_before_training!r}.'
+    )
+
+  def client_type(input_spec):
+    if is_full:
+      return client_types.batches_and_examples_type(
+          input_spec, theta.num_steps, batch_size, num_padded_examples
+      )
+    return client_types.batches_type(input_spec, theta.num_steps, batch_size)
+
+  initialize, next_fn = federated_round.build_computations(
+      model,
+      client_type,
+      functools.partial(
+          client_work.tensor_client_work,
+          loss_before_training=loss_before_training,
+      ),
+      theta=theta,
+      client_learning_rate=client_learning_rate,
+      server_optimizer=server_optimizer,
+      aggregator=aggregator,
+      example_loss_fn=example_loss_fn,
+  )
+  return LocalUpdateProcess(initialize, next_fn, server_optimizer)
