@@ -1,0 +1,299 @@
+"""Section 3: LocalUpdate as gradient descent on a surrogate loss.
+
+On quadratic losses the expected update of a client is the gradient of
+
+    ftilde_i(x, gamma, Theta) = 1/2 (x - c_i)' Q_i A_i (x - c_i)          (9)
+    Q_i = Q_i(gamma, Theta) = sum_k theta_k (I - gamma A_i)^{k-1}         (8)
+
+for every gamma (Lemma 2, Theorem 3), if batches are drawn independently. With
+rates gamma_1, ..., gamma_K in the inner loop it is the same with
+
+    Q_i = sum_k theta_k prod_{l<k} (I - gamma_l A_i)
+
+wherever a `client_learning_rate` may be a sequence.
+"""
+
+import numpy as np
+
+from tff_localupdate import arguments
+from tff_localupdate import theta as theta_lib
+from tff_localupdate.theory import quadratics
+from tff_localupdate.theory import spectrum
+
+
+def update_matrices(
+    hessians: np.ndarray,
+    theta: theta_lib.Theta,
+    client_learning_rate: spectrum.ClientRate,
+) -> np.ndarray:
+  """Returns Q_i for each A_i: the expected update is Q_i times the gradient.
+
+  Args:
+    hessians: A_i, [..., d, d], symmetric.
+    theta: The Theta weights.
+    client_learning_rate: gamma, or K(Theta) rates.
+
+  Returns:
+    Q_i, [..., d, d], symmetric.
+
+  Raises:
+    ValueError: If an argument is out of its range.
+  """
+  return _map_spectrum(
+      hessians,
+      lambda lam: spectrum.update_eigenvalues(lam, theta, client_learning_rate),
+  )
+
+
+def surrogate_hessians(
+    hessians: np.ndarray,
+    theta: theta_lib.Theta,
+    client_learning_rate: spectrum.ClientRate,
+) -> np.ndarray:
+  """Returns Q_i A_i for each A_i, the Hessian of ftilde_i.
+
+  Args:
+    hessians: A_i, [..., d, d], symmetric.
+    theta: The Theta weights.
+    client_learning_rate: gamma, or K(Theta) rates.
+
+  Returns:
+    Q_i A_i, [..., d, d], symmetric.
+
+  Raises:
+    ValueError: If an argument is out of its range.
+  """
+  return _map_spectrum(
+      hessians,
+      lambda lam: lam * spectrum.update_eigenvalues(
+          lam, theta, client_learning_rate
+      ),
+  )
+
+
+def surrogate_hessian(
+    population: quadratics.QuadraticPopulation,
+    theta: theta_lib.Theta,
+    client_learning_rate: spectrum.ClientRate,
+) -> np.ndarray:
+  """Returns E[Q_i A_i], [d, d], the Hessian of ftilde = E ftilde_i (10)."""
+  return population.mean(
+      surrogate_hessians(population.hessians, theta, client_learning_rate)
+  )
+
+
+def surrogate_losses(
+    population: quadratics.QuadraticPopulation,
+    x: np.ndarray,
+    theta: theta_lib.Theta,
+    client_learning_rate: spectrum.ClientRate,
+) -> np.ndarray:
+  """Returns ftilde_i(x, gamma, Theta) of each client, [N]."""
+  gradients = surrogate_gradients(population, x, theta, client_learning_rate)
+  return 0.5 * np.sum((x - population.centers) * gradients, axis=1)
+
+
+def surrogate_loss(
+    population: quadratics.QuadraticPopulation,
+    x: np.ndarray,
+    theta: theta_lib.Theta,
+    client_learning_rate: spectrum.ClientRate,
+) -> float:
+  """Returns ftilde(x, gamma, Theta) = E ftilde_i."""
+  losses = surrogate_losses(population, x, theta, client_learning_rate)
+  return float(population.mean(losses))
+
+
+def surrogate_gradients(
+    population: quadratics.QuadraticPopulation,
+    x: np.ndarray,
+    theta: theta_lib.Theta,
+    client_learning_rate: spectrum.ClientRate,
+) -> np.ndarray:
+  """Returns the expected update of each client at x, Q_i A_i (x - c_i).
+
+  Args:
+    population: The clients.
+    x: The point, [d].
+    theta: The Theta weights.
+    client_learning_rate: gamma, or K(Theta) rates.
+
+  Returns:
+    The gradients of ftilde_i, [N, d].
+
+  Raises:
+    ValueError: If an argument is out of its range.
+  """
+  hessians = surrogate_hessians(
+      population.hessians, theta, client_learning_rate
+  )
+  return np.einsum('nij,nj->ni', hessians, x - population.centers)
+
+
+def surrogate_gradient(
+    population: quadratics.QuadraticPopulation,
+    x: np.ndarray,
+    theta: theta_lib.Theta,
+    client_learning_rate: spectrum.ClientRate,
+) -> np.ndarray:
+  """Returns E[q_t | x_t = x], the gradient of ftilde, [d] (Theorem 3)."""
+  return population.mean(
+      surrogate_gradients(population, x, theta, client_learning_rate)
+  )
+
+
+def surrogate_minimizer(
+    population: quadratics.QuadraticPopulation,
+    theta: theta_lib.Theta,
+    client_learning_rate: spectrum.ClientRate,
+) -> np.ndarray:
+  """Returns x*(gamma, Theta) = E[Q_i A_i]^{-1} E[Q_i A_i c_i].
+
+  It is x* if gamma = 0 or Theta = Theta_1.
+
+  Args:
+    population: The clients.
+    theta: The Theta weights.
+    client_learning_rate: gamma, or K(Theta) rates.
+
+  Returns:
+    The minimizer, [d].
+
+  Raises:
+    ValueError: If the surrogate loss has none, as may be if gamma >= 1/L, or an
+      argument is out of its range.
+  """
+  hessians = surrogate_hessians(
+      population.hessians, theta, client_learning_rate
+  )
+  hessian = population.mean(hessians)
+  lowest = np.linalg.eigvalsh(hessian)[0]
+  if lowest <= 0.0:
+    raise ValueError(
+        'client_learning_rate must leave the surrogate loss strictly convex, '
+        f'found {client_learning_rate} with the eigenvalue {lowest}.'
+    )
+  offsets = np.einsum('nij,nj->ni', hessians, population.centers)
+  return np.linalg.solve(hessian, population.mean(offsets))
+
+
+def minimizer_shift(
+    population: quadratics.QuadraticPopulation,
+    theta: theta_lib.Theta,
+    client_learning_rate: spectrum.ClientRate,
+) -> np.ndarray:
+  """Returns x*(gamma, Theta) - x*, by the identity behind Theorem 16.
+
+  With B_i = Q_i A_i / sum theta and B = E B_i:
+
+      B^{-1} E[(B_i - A_i)(c_i - c)]
+          + B^{-1} (A - B) A^{-1} E[(A_i - A)(c_i - c)]
+
+  which keeps its digits where the two minimizers nearly agree (derived).
+
+  Args:
+    population: The clients.
+    theta: The Theta weights.
+    client_learning_rate: gamma, or K(Theta) rates.
+
+  Returns:
+    The difference, [d].
+
+  Raises:
+    ValueError: If an argument is out of its range.
+  """
+  mean_hessian = population.mean_hessian
+  deviations = population.centers - population.mean_center
+  # B_i - A_i by itself: at small gamma its entries are far below those of A_i.
+  changes = _map_spectrum(
+      population.hessians,
+      lambda lam: lam * _relative_change(lam, theta, client_learning_rate),
+  )
+  mean_change = population.mean(changes)
+  first = population.mean(np.einsum('nij,nj->ni', changes, deviations))
+  second = population.mean(
+      np.einsum('nij,nj->ni', population.hessians - mean_hessian, deviations)
+  )
+  second = -mean_change @ np.linalg.solve(mean_hessian, second)
+  return np.linalg.solve(mean_hessian + mean_change, first + second)
+
+
+def condition_number(
+    population: quadratics.QuadraticPopulation,
+    theta: theta_lib.Theta,
+    client_learning_rate: spectrum.ClientRate,
+) -> float:
+  """Returns the condition number of ftilde, a quotient of its eigenvalues."""
+  eigenvalues = np.linalg.eigvalsh(
+      surrogate_hessian(population, theta, client_learning_rate)
+  )
+  return float(eigenvalues[-1] / eigenvalues[0])
+
+
+def maml_theta(num_steps: int) -> theta_lib.Theta:
+  """Returns Theta_{2K+1}, which K-MAML is on quadratics (Theorem 4).
+
+  Args:
+    num_steps: K, the local steps of MAML.
+
+  Returns:
+    The weights.
+
+  Raises:
+    ValueError: If `num_steps` is not a whole number that is at least 1.
+  """
+  arguments.check_count('num_steps', num_steps)
+  return theta_lib.Theta.single(2 * num_steps + 1)
+
+
+def maml_gradient(
+    hessian: np.ndarray,
+    center: np.ndarray,
+    x: np.ndarray,
+    client_learning_rate: float,
+    num_steps: int,
+) -> np.ndarray:
+  """Returns the gradient of m_K^i(x) = f_i(X_K^i(x)), K-MAML's objective.
+
+  X_K^i(x) is where K full-gradient steps of rate gamma lead from x. The
+  gradient, through these steps, is (I - gamma A_i)^{2K} A_i (x - c_i)
+  (Theorem 4).
+
+  Args:
+    hessian: A_i, [d, d].
+    center: c_i, [d].
+    x: The point, [d].
+    client_learning_rate: gamma.
+    num_steps: K.
+
+  Returns:
+    The gradient, [d].
+
+  Raises:
+    ValueError: If an argument is out of its range.
+  """
+  hessian = surrogate_hessians(
+      hessian, maml_theta(num_steps), client_learning_rate
+  )
+  return hessian @ (np.asarray(x) - center)
+
+
+def _relative_change(lam, theta, client_learning_rate):
+  """q(lam)/q(0) - 1 for the eigenvalue q of Q, by sums that start at 0."""
+  rates = spectrum.checked_rates(client_learning_rate, theta)
+  change = np.zeros_like(lam)
+  later = 0.0  # The sum of the weights after step k.
+  for weight, rate in zip(reversed(theta.weights), reversed(rates)):
+    # If q_k = w_k + (1 - rate lam) q_{k+1}, then the change from lam = 0 is
+    # (1 - rate lam) change_{k+1} - rate lam (sum of the later weights).
+    change = (1.0 - rate * lam) * change - rate * lam * later
+    later += weight
+  return change / later
+
+
+def _map_spectrum(matrices, fn):
+  """Applies `fn` to the eigenvalues of symmetric matrices."""
+  matrices = quadratics.checked_matrices('hessians', matrices)
+  eigenvalues, vectors = np.linalg.eigh(matrices)
+  mapped = fn(eigenvalues)[..., np.newaxis, :] * vectors
+  return mapped @ np.swapaxes(vectors, -1, -2)
