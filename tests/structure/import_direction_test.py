@@ -28,6 +28,7 @@ _ALLOWED = {
     ),
     'tff_localupdate.theta': (),
     'tff_localupdate.arguments': (),
+    'tff_localupdate.model_losses': (),
     'tff_localupdate.leafwise_optimizer': ('tff_localupdate.arguments',),
     'tff_localupdate.server_optimizers': (
         'tff_localupdate.arguments',
@@ -35,6 +36,7 @@ _ALLOWED = {
     ),
     'tff_localupdate.local_update': (
         'tff_localupdate.arguments',
+        'tff_localupdate.model_losses',
         'tff_localupdate.server_optimizers',
         'tff_localupdate.theta',
     ),
@@ -46,6 +48,7 @@ _ALLOWED = {
     'tff_localupdate.ceal': (
         'tff_localupdate.arguments',
         'tff_localupdate.compression',
+        'tff_localupdate.model_losses',
         'tff_localupdate.server_optimizers',
     ),
     'tff_localupdate.execution': (),

@@ -15,6 +15,10 @@ _BUILDER_LINES = 60
 
 # Modules without a test file of their own, and the file that covers them.
 _TESTED_BY = {
+    'tff_localupdate.execution.local_function':
+        'tests/tff_localupdate/execution/context_test.py',
+    'tff_localupdate.execution.round_graph':
+        'tests/tff_localupdate/execution/program_test.py',
 }
 
 # Folders of tests that mirror no package.

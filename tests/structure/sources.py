@@ -4,8 +4,7 @@ import ast
 from collections.abc import Iterator
 import pathlib
 import re
-from typing import NamedTuple
-from typing import Optional
+from typing import NamedTuple, Optional
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = ('tff_localupdate', 'baselines')

@@ -227,7 +227,9 @@ class SecureSums:
         for leaves in self._types for leaf in leaves
     ]
 
-  def add(self, sums, inputs) -> tuple[list[tf.Tensor], tf.Tensor]:
+  def add(
+      self, sums: list[tf.Tensor], inputs: list[tf.Tensor]
+  ) -> tuple[list[tf.Tensor], tf.Tensor]:
     """Adds one client's inputs; says whether they kept their ranges."""
     added = [a + b for a, b in zip(sums, inputs)]
     if not self.used:
@@ -244,7 +246,7 @@ class SecureSums:
     ]
     return added, tf.reduce_all(tf.stack(checks + [tf.constant(True)]))
 
-  def finish(self, sums) -> list[tf.Tensor]:
+  def finish(self, sums: list[tf.Tensor]) -> list[tf.Tensor]:
     """Takes the modular sums by their modulus."""
     first = len(self._types[0]) + len(self._types[1])
     if len(sums) == first:

@@ -4,9 +4,7 @@ The order of leaves is TFF's own: depth first, fields in the order of the type.
 """
 
 import collections
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Optional
 
 import numpy as np

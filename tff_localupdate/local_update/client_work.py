@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from tff_localupdate import model_losses
 from tff_localupdate import theta as theta_lib
 from tff_localupdate.local_update import inner_loop
-from tff_localupdate.local_update import model_losses
 
 
 class ClientBatches(NamedTuple):

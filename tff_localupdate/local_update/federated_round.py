@@ -8,9 +8,9 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_localupdate import arguments
+from tff_localupdate import model_losses
 from tff_localupdate import theta as theta_lib
 from tff_localupdate.local_update import client_work
-from tff_localupdate.local_update import model_losses
 from tff_localupdate.local_update import server_step
 
 # Maps (losses, weights, client value, client_learning_rate, theta) to the

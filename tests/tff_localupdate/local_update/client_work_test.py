@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 
 from tests.tff_localupdate.local_update import spec_examples
+from tff_localupdate import model_losses
 from tff_localupdate import theta as theta_lib
 from tff_localupdate.local_update import client_work
-from tff_localupdate.local_update import model_losses
 
 START = np.array(spec_examples.LOGISTIC_START)
 WEIGHTS = (tf.constant(START),)

@@ -8,7 +8,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tests.tff_localupdate.local_update import spec_examples
-from tff_localupdate.local_update import model_losses
+from tff_localupdate import model_losses
 
 WEIGHTS = (tf.constant(spec_examples.LOGISTIC_START, tf.float64),)
 
