@@ -6,9 +6,7 @@ all examples; both are reported.
 """
 
 from collections.abc import Callable
-from typing import Any
-from typing import NamedTuple
-from typing import Optional
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 import tensorflow as tf

@@ -8,8 +8,7 @@ counter-based generator (Philox), so nothing is carried from round to round.
 
 import hashlib
 import numbers
-from typing import Optional
-from typing import Union
+from typing import Optional, Union
 
 import numpy as np
 

@@ -1,7 +1,6 @@
 """Many clients' examples as one array per feature."""
 
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
 import functools
 import hashlib

@@ -5,8 +5,7 @@ a few hundred examples; here a split is one query, in the order in which TFF's
 client data have it (clients by name, a client's examples as stored).
 """
 
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import contextlib
 import dataclasses
 import os

@@ -13,8 +13,7 @@ import os
 import socket
 import sqlite3
 import tempfile
-from typing import Any
-from typing import Optional
+from typing import Any, Optional
 
 from baselines.tasks import databases
 

@@ -1,9 +1,7 @@
 """`FunctionalModel`s without variables, and the losses of the tasks."""
 
-from collections.abc import Callable
-from collections.abc import Sequence
-from typing import Any
-from typing import Optional
+from collections.abc import Callable, Sequence
+from typing import Any, Optional
 
 import tensorflow as tf
 import tensorflow_federated as tff

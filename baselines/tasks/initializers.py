@@ -4,8 +4,7 @@ A draw depends on the generator alone, not on TensorFlow's kernels, devices or
 global seeds. Source: `tf.keras.initializers` of Keras 2.14.
 """
 
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import numbers
 import zlib
 

@@ -7,8 +7,7 @@ planned without TensorFlow.
 from collections.abc import Mapping
 import dataclasses
 import importlib
-from typing import Any
-from typing import Optional
+from typing import Any, Optional
 
 from baselines.tasks import databases
 from baselines.tasks import downloads

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 import dataclasses
-from typing import Optional
-from typing import Union
+from typing import Optional, Union
 
 import tensorflow as tf
 import tensorflow_federated as tff

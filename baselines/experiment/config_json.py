@@ -1,0 +1,129 @@
+"""Settings as JSON: what a run folder keeps, and what names a run."""
+
+import dataclasses
+import hashlib
+import json
+from typing import Any
+
+from baselines import settings
+from baselines.algorithms import registry as algorithms
+from baselines.experiment import config as config_lib
+
+# Settings that may change when a run is continued, and so are no part of its
+# identity: they do not change what happens in any round.
+CHANGEABLE = ('rounds', 'rounds_per_checkpoint', 'require_gpu')
+
+_DIGEST_LENGTH = 10
+
+Tree = dict[str, dict[str, settings.Value]]
+
+
+def to_tree(config: config_lib.ExperimentConfig) -> Tree:
+  """Returns all settings in use, by component and name.
+
+  Settings that belong to a choice not taken (Yogi's under SGD) are absent.
+  """
+  tree = {}
+  for component, values in config.components.items():
+    tree[component] = {
+        f.name: getattr(values, f.name)
+        for f in dataclasses.fields(values)
+        if getattr(values, f.name) is not None
+    }
+  name = algorithms.algorithm_name(config.algorithm)
+  tree['algorithm'] = {'algorithm': name, **tree['algorithm']}
+  return tree
+
+
+def from_tree(tree: Any) -> config_lib.ExperimentConfig:
+  """Rebuilds the settings that `to_tree` returned.
+
+  Raises:
+    ValueError: If a component or a setting is missing or unknown, or a value
+      is refused.
+  """
+  _check_names('config', tree, [
+      f.name for f in dataclasses.fields(config_lib.ExperimentConfig)
+  ])
+  entry = algorithms.ALGORITHMS.get(tree['algorithm'].get('algorithm'))
+  if entry is None:
+    raise ValueError(
+        f'algorithm must be one of {", ".join(algorithms.ALGORITHMS)}; found '
+        f'{tree["algorithm"].get("algorithm")!r}.'
+    )
+  components = {}
+  for name, kind in _component_types(entry.config_type).items():
+    values = {k: v for k, v in tree[name].items() if k != 'algorithm'}
+    fields = dataclasses.fields(kind)
+    _check_names(
+        name,
+        values,
+        required=[f.name for f in fields if f.default is not None],
+        optional=[f.name for f in fields if f.default is None],
+    )
+    components[name] = kind(**values)
+  return config_lib.ExperimentConfig(**components)
+
+
+def to_json(config: config_lib.ExperimentConfig) -> str:
+  """Returns the settings in use as indented JSON text."""
+  return json.dumps(to_tree(config), indent=2)
+
+
+def from_json(text: str) -> config_lib.ExperimentConfig:
+  """Rebuilds settings from `to_json`'s text; see `from_tree`."""
+  return from_tree(json.loads(text))
+
+
+def run_id(config: config_lib.ExperimentConfig) -> str:
+  """Returns a short name that is the same for the same experiment, always.
+
+  It is a digest of all settings in use but those that may change when a run is
+  continued, behind the task and the two rates for the reader's sake.
+  """
+  tree = {
+      component: {k: v for k, v in values.items() if k not in CHANGEABLE}
+      for component, values in to_tree(config).items()
+  }
+  text = json.dumps(tree, sort_keys=True)
+  digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]
+  gamma = config.algorithm.client_learning_rate
+  eta = config.server_optimizer.server_learning_rate
+  return f'{config.task.task}-gamma{gamma:g}-eta{eta:g}-{digest}'
+
+
+def differences(
+    saved: config_lib.ExperimentConfig, asked: config_lib.ExperimentConfig
+) -> dict[str, tuple[settings.Value, settings.Value]]:
+  """Returns the settings that differ, as name -> (saved, asked) value."""
+  old, new = (
+      {k: v for part in to_tree(c).values() for k, v in part.items()}
+      for c in (saved, asked)
+  )
+  names = list(dict.fromkeys([*old, *new]))
+  return {
+      name: (old.get(name), new.get(name))
+      for name in names
+      if old.get(name) != new.get(name)
+  }
+
+
+def _component_types(algorithm_type: type) -> dict[str, type]:
+  types = {
+      f.name: f.type for f in dataclasses.fields(config_lib.ExperimentConfig)
+  }
+  return {**types, 'algorithm': algorithm_type}
+
+
+def _check_names(
+    where: str, found: Any, required: list[str], optional: list[str] = ()
+) -> None:
+  if not isinstance(found, dict):
+    raise ValueError(f'{where} must be a JSON object, found {found!r}.')
+  missing = sorted(set(required) - set(found))
+  unknown = sorted(set(found) - set(required) - set(optional))
+  if missing or unknown:
+    raise ValueError(
+        f'{where} must have exactly the known settings; missing: {missing}, '
+        f'unknown: {unknown}.'
+    )

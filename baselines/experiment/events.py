@@ -1,0 +1,38 @@
+"""TensorBoard events of a run: the same numbers as in metrics.csv."""
+
+import pathlib
+
+from baselines.experiment import records
+
+_GROUPS = {
+    **dict.fromkeys(records.TRAINING_COLUMNS, 'training'),
+    **dict.fromkeys(records.EVALUATION_COLUMNS, 'evaluation'),
+    **dict.fromkeys(records.MACHINE_COLUMNS, 'machine'),
+}
+
+
+class EventWriter:
+  """Writes one summary per round. Imports TensorFlow when it is made."""
+
+  def __init__(self, folder: pathlib.Path):
+    import tensorflow as tf  # pylint: disable=g-import-not-at-top
+
+    self._tf = tf
+    self._writer = tf.summary.create_file_writer(str(folder))
+
+  def write(self, row: records.Row) -> None:
+    """Writes the numbers of a row, under the row's round as the step."""
+    summary = self._tf.compat.v1.Summary()
+    for column, group in _GROUPS.items():
+      value = records.number(row, column)
+      if value is not None:
+        summary.value.add(tag=f'{group}/{column}', simple_value=value)
+    # One operation for all numbers: a round may take a millisecond.
+    with self._writer.as_default(step=int(row['round'])):
+      self._tf.summary.experimental.write_raw_pb(summary.SerializeToString())
+
+  def flush(self) -> None:
+    self._writer.flush()
+
+  def close(self) -> None:
+    self._writer.close()

@@ -1,0 +1,176 @@
+"""Command-line flags, derived from the settings' dataclasses.
+
+A flag is named as the setting, takes its type, and has its help text. Nothing
+here knows a setting by name, and nothing below the commands sees a flag.
+"""
+
+import dataclasses
+import textwrap
+from typing import Any, NamedTuple, Sequence
+
+from absl import flags
+
+from baselines import settings
+from baselines.algorithms import registry as algorithms
+from baselines.experiment import command
+from baselines.experiment import config as config_lib
+
+_WIDTH = 80
+_DEFINE = {
+    bool: flags.DEFINE_boolean,
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+    str: flags.DEFINE_string,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class AlgorithmChoice:
+  """Which algorithm runs."""
+
+  algorithm: str = settings.setting(
+      'local_update', 'The algorithm.', choices=tuple(algorithms.ALGORITHMS)
+  )
+
+  def __post_init__(self) -> None:
+    settings.check_settings(self)
+
+
+class Parsed(NamedTuple):
+  """What flags say.
+
+  Attributes:
+    config: The experiment's settings.
+    extra: The command's own settings, by their dataclass.
+    given: Names of the flags that were given.
+  """
+
+  config: config_lib.ExperimentConfig
+  extra: dict[type, Any]
+  given: frozenset[str]
+
+
+def parse_experiment(
+    arguments: Sequence[str], description: str, *extra: type
+) -> Parsed:
+  """Reads an experiment's settings, and those of the command, from flags.
+
+  Args:
+    arguments: The command's arguments.
+    description: What the command does, for `--help`.
+    *extra: Dataclasses of the command's own settings.
+
+  Returns:
+    The `Parsed` settings.
+
+  Raises:
+    command.HelpRequested: If the help is asked for.
+    command.InputError: If a flag is unknown, or a value or a combination of
+      values is refused.
+  """
+  algorithm_types = [e.config_type for e in algorithms.ALGORITHMS.values()]
+  types = [config_lib.TaskConfig, AlgorithmChoice, *algorithm_types,
+           config_lib.ServerOptimizerConfig, config_lib.RunConfig,
+           config_lib.ExecutionConfig, *extra]
+  given = parse(arguments, description, types)
+  choice = _build(AlgorithmChoice, given)
+  chosen = algorithms.ALGORITHMS[choice.algorithm].config_type
+  _refuse_foreign(given, choice.algorithm, chosen, algorithm_types)
+  config = config_lib.ExperimentConfig(
+      task=_build(config_lib.TaskConfig, given),
+      algorithm=_build(chosen, given),
+      server_optimizer=_build(config_lib.ServerOptimizerConfig, given),
+      run=_build(config_lib.RunConfig, given),
+      execution=_build(config_lib.ExecutionConfig, given),
+  )
+  own = {kind: _build(kind, given) for kind in extra}
+  return Parsed(config, own, frozenset(given))
+
+
+def parse(
+    arguments: Sequence[str], description: str, types: Sequence[type]
+) -> dict[str, Any]:
+  """Returns the values of those settings of `types` that flags give.
+
+  Raises:
+    command.HelpRequested: If the help is asked for.
+    command.InputError: If a flag is unknown or its value has another type.
+  """
+  if any(a in ('-h', '--help', '-help', '--helpfull') for a in arguments):
+    raise command.HelpRequested(help_text(description, types))
+  values = flags.FlagValues()
+  for field in _fields(types):
+    define = _DEFINE[settings.value_type(field)]
+    define(field.name, None, field.metadata['help'], flag_values=values)
+  try:
+    rest = values(['command', *arguments])[1:]
+  except flags.Error as error:
+    raise command.InputError(command.one_line(error)) from error
+  if rest:
+    raise command.InputError(
+        f'flags must start with --, found the argument {rest[0]!r}.'
+    )
+  return {n: values[n].value for n in values if values[n].present}
+
+
+def help_text(description: str, types: Sequence[type]) -> str:
+  """Returns the text that `--help` prints: every flag of `types`."""
+  lines = [textwrap.fill(description, _WIDTH), '']
+  lines += ['--flagfile=FILE', *_indented(
+      'Read flags from FILE, one a line, # starts a comment. A flag that comes '
+      'later, on the command line or in a file, wins.'
+  )]
+  seen = set()
+  for kind in types:
+    lines += ['', kind.__doc__.split('\n')[0]]
+    for field in dataclasses.fields(kind):
+      if field.name not in seen:
+        lines += [_heading(field), *_indented(_described(field))]
+      seen.add(field.name)
+  return '\n'.join(lines)
+
+
+def _heading(field: dataclasses.Field) -> str:
+  if field.default is None:
+    return f'--{field.name}'
+  return f'--{field.name} (default: {field.default})'
+
+
+def _described(field: dataclasses.Field) -> str:
+  text = field.metadata['help']
+  if field.metadata['choices']:
+    text += f' One of: {", ".join(field.metadata["choices"])}.'
+  return text
+
+
+def _indented(text: str) -> list[str]:
+  indent = ' ' * 6
+  return textwrap.wrap(
+      text, _WIDTH, initial_indent=indent, subsequent_indent=indent
+  )
+
+
+def _fields(types: Sequence[type]) -> list[dataclasses.Field]:
+  by_name = {f.name: f for kind in types for f in dataclasses.fields(kind)}
+  return list(by_name.values())
+
+
+def _build(kind: type, given: dict[str, Any]) -> Any:
+  names = {f.name for f in dataclasses.fields(kind)}
+  try:
+    return kind(**{k: v for k, v in given.items() if k in names})
+  except ValueError as error:
+    raise command.InputError(command.one_line(error)) from error
+
+
+def _refuse_foreign(
+    given: dict[str, Any], name: str, chosen: type, others: Sequence[type]
+) -> None:
+  """Refuses flags that only algorithms have which are not chosen."""
+  own = {f.name for f in dataclasses.fields(chosen)}
+  foreign = {f.name for f in _fields(others)} - own
+  for flag in given:
+    if flag in foreign:
+      raise command.InputError(
+          f'{flag} would be ignored: algorithm is {name!r}.'
+      )

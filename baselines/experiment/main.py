@@ -1,0 +1,72 @@
+"""localupdate-train: runs one experiment."""
+
+import sys
+import traceback
+
+from baselines.experiment import command
+from baselines.experiment import config as config_lib
+from baselines.experiment import config_json
+from baselines.experiment import flags
+from baselines.experiment import loading
+from baselines.experiment import plan as plan_lib
+from baselines.experiment import run_folder
+from baselines.experiment import stopping
+from baselines.experiment import summary
+
+_NAME = 'localupdate-train'
+_DESCRIPTION = (
+    f'{_NAME}: trains one model by one federated algorithm and records it in a '
+    'run folder. The same command again goes on where it stopped. Exit codes: '
+    '0 finished, 1 failed, 2 bad input, 3 diverged, 75 interrupted and saved.'
+)
+_EXIT_CODES = {
+    run_folder.FINISHED: command.FINISHED,
+    run_folder.DIVERGED: command.DIVERGED,
+}
+
+
+def main(arguments: list[str]) -> int:
+  """Runs the command; returns its exit code."""
+  parsed = flags.parse_experiment(
+      arguments, _DESCRIPTION, config_lib.OutputConfig
+  )
+  output = parsed.extra[config_lib.OutputConfig]
+  plan = plan_lib.plan_run(parsed.config, output.output_dir)
+  if output.dry_run:
+    print(config_json.to_json(plan.config))
+    print(f'run folder {plan.folder.path} ({plan.stage})', file=sys.stderr)
+    return command.FINISHED
+  if plan.stage == plan_lib.DONE:
+    outcome = summary.summarize(plan.config, plan.folder)
+  else:
+    try:
+      outcome = _run(plan, output.tensorboard)
+    except command.InputError:
+      raise
+    except Exception as error:
+      traceback.print_exc()
+      command.report(f'{_NAME}: failed: {command.one_line(error)}')
+      return command.FAILED
+  print(summary.run_table(outcome))
+  # Interrupted before it could even start if the status is another one.
+  return _EXIT_CODES.get(outcome.status, command.INTERRUPTED)
+
+
+def _run(plan: plan_lib.Plan, tensorboard: bool) -> summary.RunSummary:
+  command.report(f'run folder {plan.folder.path} ({plan.stage})')
+  with stopping.Interruption() as interruption:
+    with loading.announced():
+      from baselines.experiment import loop
+      from baselines.experiment import workbench
+    return loop.run_experiment(
+        plan, workbench.Workbench(), interruption, tensorboard=tensorboard
+    )
+
+
+def run() -> None:
+  """The console script."""
+  sys.exit(command.run_command(_NAME, main))
+
+
+if __name__ == '__main__':
+  run()

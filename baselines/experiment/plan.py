@@ -1,0 +1,128 @@
+"""What a command will do with a run folder, known without TensorFlow."""
+
+import dataclasses
+import pathlib
+from typing import Optional
+
+from baselines.experiment import checkpoints
+from baselines.experiment import command
+from baselines.experiment import config as config_lib
+from baselines.experiment import config_json
+from baselines.experiment import run_folder as run_folder_lib
+from baselines.tasks import registry as tasks
+
+NEW = 'new'
+PARTIAL = 'partial'
+DONE = 'done'
+
+DEFAULT_ROOT = 'runs'
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+  """One run to be done.
+
+  Attributes:
+    config: All settings.
+    folder: Where it is, or will be.
+    stage: `NEW`, `PARTIAL` (something is there to go on from) or `DONE`
+      (nothing is left to do: finished or diverged).
+  """
+
+  config: config_lib.ExperimentConfig
+  folder: run_folder_lib.RunFolder
+  stage: str
+
+
+def plan_run(
+    config: config_lib.ExperimentConfig, output_dir: Optional[str] = None
+) -> Plan:
+  """Checks the data and the run folder; writes nothing.
+
+  Args:
+    config: The settings asked for.
+    output_dir: The run folder; by default named by the run's id.
+
+  Returns:
+    What is to be done.
+
+  Raises:
+    command.InputError: If the data cannot be read, there are too few clients,
+      or the folder belongs to something else, to a run with other settings, to
+      a run that has done more rounds, or to a process at work.
+  """
+  check_inputs(config)
+  default = pathlib.Path(DEFAULT_ROOT) / config_json.run_id(config)
+  path = pathlib.Path(output_dir).expanduser() if output_dir else default
+  folder = run_folder_lib.RunFolder(path)
+  stage = find_stage(config, folder)
+  if stage != DONE:
+    folder.check_unlocked()
+  return Plan(config, folder, stage)
+
+
+def check_inputs(config: config_lib.ExperimentConfig) -> None:
+  """Raises `command.InputError` if the data cannot serve `config`."""
+  task = config.task
+  try:
+    num_clients = tasks.check_data(task.task, task.data_source, task.data_dir)
+  except (ValueError, OSError) as error:
+    raise command.InputError(command.one_line(error)) from error
+  if num_clients is not None:
+    check_cohort(config, num_clients)
+
+
+def check_cohort(
+    config: config_lib.ExperimentConfig, num_clients: int
+) -> None:
+  """Raises `command.InputError` if a round needs more clients than exist."""
+  if config.run.client_sampling != 'without_replacement':
+    return
+  wanted = config.run.clients_per_round
+  if wanted > num_clients:
+    raise command.InputError(
+        f'clients_per_round must be at most {num_clients}, the number of '
+        f'training clients of task {config.task.task}; found {wanted}.'
+    )
+
+
+def find_stage(
+    config: config_lib.ExperimentConfig, folder: run_folder_lib.RunFolder
+) -> str:
+  """Returns the stage of the run in `folder`; see `plan_run`."""
+  if folder.is_new():
+    return NEW
+  _check_same_run(folder.read_config(), config, folder)
+  status = folder.read_status()
+  done = max(
+      [status.round if status else 0]
+      + checkpoints.saved_rounds(folder.checkpoints_path)
+  )
+  if done > config.run.rounds:
+    raise command.InputError(
+        f'rounds must be at least {done}, the rounds done in {folder.path}; '
+        f'found {config.run.rounds}.'
+    )
+  if status and status.status == run_folder_lib.DIVERGED:
+    return DONE
+  if status and status.status == run_folder_lib.FINISHED:
+    if status.round == config.run.rounds:
+      return DONE
+  return PARTIAL
+
+
+def _check_same_run(
+    saved: config_lib.ExperimentConfig,
+    asked: config_lib.ExperimentConfig,
+    folder: run_folder_lib.RunFolder,
+) -> None:
+  changed = [
+      f'{name} {old!r} there, {new!r} here'
+      for name, (old, new) in config_json.differences(saved, asked).items()
+      if name not in config_json.CHANGEABLE
+  ]
+  if changed:
+    raise command.InputError(
+        f'output_dir {folder.path} holds a run with other settings: '
+        f'{"; ".join(changed)}.'
+    )

@@ -1,0 +1,176 @@
+"""The run folder: one experiment's settings, status and results.
+
+  config.json    all settings in use, and versions
+  metrics.csv    one row per round
+  status.json    running, finished, diverged, interrupted or failed
+  checkpoints/   the newest two states
+  events/        TensorBoard events
+  lock           held by the process that works on the folder
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import importlib.metadata
+import json
+import os
+import pathlib
+from typing import Iterator, Optional
+
+from baselines.experiment import command
+from baselines.experiment import config as config_lib
+from baselines.experiment import config_json
+from baselines.experiment import files
+
+RUNNING = 'running'
+FINISHED = 'finished'
+DIVERGED = 'diverged'
+INTERRUPTED = 'interrupted'
+FAILED = 'failed'
+
+_FORMAT = 1
+_PACKAGES = ('tensorflow', 'tensorflow-federated', 'numpy')
+
+
+@dataclasses.dataclass(frozen=True)
+class Status:
+  """How far a run is.
+
+  Attributes:
+    status: One of the words above.
+    round: The last round done and saved.
+    reason: Why it failed or what diverged, else empty.
+  """
+
+  status: str
+  round: int
+  reason: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFolder:
+  """Paths and small files of one run folder."""
+
+  path: pathlib.Path
+
+  @property
+  def metrics_path(self) -> pathlib.Path:
+    return self.path / 'metrics.csv'
+
+  @property
+  def checkpoints_path(self) -> pathlib.Path:
+    return self.path / 'checkpoints'
+
+  @property
+  def events_path(self) -> pathlib.Path:
+    return self.path / 'events'
+
+  def is_new(self) -> bool:
+    """Whether there is nothing in the folder, or no folder.
+
+    A lock or a partial file alone comes from a start that was killed at once.
+
+    Raises:
+      command.InputError: If the path is a file, or the folder has content but
+        no config.json.
+    """
+    if not self.path.exists():
+      return True
+    if not self.path.is_dir():
+      raise command.InputError(
+          f'output_dir must be a folder, found a file: {self.path}.'
+      )
+    content = [
+        name
+        for name in os.listdir(self.path)
+        if name != 'lock' and not name.endswith(files.PARTIAL_SUFFIX)
+    ]
+    if content and 'config.json' not in content:
+      raise command.InputError(
+          'output_dir must be new, empty or the folder of the same run; '
+          f'{self.path} has {len(content)} entries but no config.json.'
+      )
+    return not content
+
+  def read_config(self) -> config_lib.ExperimentConfig:
+    """Returns the settings that the run was started with.
+
+    Raises:
+      command.InputError: If config.json is not readable as settings.
+    """
+    path = self.path / 'config.json'
+    try:
+      record = json.loads(path.read_text())
+      return config_json.from_tree(record['settings'])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+      raise command.InputError(
+          f'{path} is not the record of a run of this version: '
+          f'{command.one_line(error)}'
+      ) from error
+
+  def write_config(self, config: config_lib.ExperimentConfig) -> None:
+    """Records the settings, the run's id, and versions."""
+    record = {
+        'format': _FORMAT,
+        'run_id': config_json.run_id(config),
+        'settings': config_json.to_tree(config),
+        'versions': {p: _version(p) for p in _PACKAGES},
+    }
+    files.write_whole(
+        self.path / 'config.json', json.dumps(record, indent=2) + '\n'
+    )
+
+  def read_status(self) -> Optional[Status]:
+    """Returns the status, or None if there is none that can be read."""
+    try:
+      return Status(**json.loads((self.path / 'status.json').read_text()))
+    except (OSError, ValueError, TypeError):
+      return None
+
+  def write_status(self, status: str, round_num: int, reason: str = '') -> None:
+    """Records how far the run is."""
+    record = dataclasses.asdict(Status(status, round_num, reason))
+    files.write_whole(self.path / 'status.json', json.dumps(record) + '\n')
+
+  @contextlib.contextmanager
+  def locked(self) -> Iterator[None]:
+    """Holds the folder, created if needed, for this process alone.
+
+    The lock goes with the process, whatever ends it.
+
+    Raises:
+      command.InputError: If another process holds it, or the folder cannot be
+        written.
+    """
+    try:
+      self.path.mkdir(parents=True, exist_ok=True)
+      stream = open(self.path / 'lock', 'a', encoding='utf-8')
+    except OSError as error:
+      raise command.InputError(
+          f'output_dir must be a folder that can be written: {error}.'
+      ) from error
+    with stream:
+      _acquire(stream, self.path)
+      yield
+
+  def check_unlocked(self) -> None:
+    """Raises `command.InputError` if another process works on the folder."""
+    with contextlib.suppress(FileNotFoundError):
+      with open(self.path / 'lock', 'r', encoding='utf-8') as stream:
+        _acquire(stream, self.path)
+
+
+def _acquire(stream, path: pathlib.Path) -> None:
+  try:
+    fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+  except BlockingIOError as error:
+    raise command.InputError(
+        f'output_dir is in use by another process: {path}.'
+    ) from error
+
+
+def _version(package: str) -> str:
+  try:
+    return importlib.metadata.version(package)
+  except importlib.metadata.PackageNotFoundError:
+    return 'unknown'

@@ -1,0 +1,111 @@
+"""The outcome of a run, read from its folder, and tables of outcomes."""
+
+import dataclasses
+import math
+from typing import Any, Optional
+
+from baselines.experiment import config as config_lib
+from baselines.experiment import records
+from baselines.experiment import run_folder as run_folder_lib
+
+# The mean of the last losses ranks runs: the paper takes 100 rounds of its
+# thousands, we never more than a tenth of the run.
+_MAX_LAST_ROUNDS = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSummary:
+  """The outcome of one run.
+
+  Attributes:
+    config: Its settings.
+    path: Its folder.
+    status: Its status, a word of `run_folder`, or `not started`.
+    round: The last round that metrics.csv holds.
+    reason: Why it failed, or what diverged.
+    first_population_loss: f(x) of the first evaluation.
+    population_loss: f(x) of the last evaluation.
+    test_accuracy: Of the last evaluation.
+    last_loss: Mean of loss_before_training over the last tenth of the rounds,
+      at most 100; ranks runs.
+    seconds: Time of all rounds and evaluations.
+  """
+
+  config: config_lib.ExperimentConfig
+  path: str
+  status: str
+  round: int
+  reason: str
+  first_population_loss: Optional[float]
+  population_loss: Optional[float]
+  test_accuracy: Optional[float]
+  last_loss: Optional[float]
+  seconds: float
+
+
+def summarize(
+    config: config_lib.ExperimentConfig, folder: run_folder_lib.RunFolder
+) -> RunSummary:
+  """Reads the outcome from a run folder."""
+  status = folder.read_status()
+  rows = records.read_rows(folder.metrics_path)
+  population = _column(rows, 'population_loss')
+  accuracy = _column(rows, 'test_accuracy')
+  losses = _column(rows, 'loss_before_training')
+  seconds = _column(rows, 'round_seconds') + _column(rows, 'evaluation_seconds')
+  return RunSummary(
+      config=config,
+      path=str(folder.path),
+      status=status.status if status else 'not started',
+      round=max(len(rows) - 1, 0),
+      reason=status.reason if status else '',
+      first_population_loss=population[0] if population else None,
+      population_loss=population[-1] if population else None,
+      test_accuracy=accuracy[-1] if accuracy else None,
+      last_loss=_last_mean(losses, config.run.rounds),
+      seconds=sum(seconds),
+  )
+
+
+def run_table(outcome: RunSummary) -> str:
+  """Returns the closing table of a single run."""
+  import pandas as pd  # pylint: disable=g-import-not-at-top
+
+  cells = {
+      'run': outcome.path,
+      'status': status_text(outcome),
+      'rounds': f'{outcome.round} of {outcome.config.run.rounds}',
+      'client_learning_rate': outcome.config.algorithm.client_learning_rate,
+      'server_learning_rate': (
+          outcome.config.server_optimizer.server_learning_rate
+      ),
+      'population_loss at first': _text(outcome.first_population_loss),
+      'population_loss': _text(outcome.population_loss),
+      'test_accuracy': _text(outcome.test_accuracy),
+      'loss_before_training, last mean': _text(outcome.last_loss),
+      'seconds': f'{outcome.seconds:.1f}',
+  }
+  return pd.Series(cells).to_string()
+
+
+def status_text(outcome: RunSummary) -> str:
+  """Returns the status with the round and the reason where they matter."""
+  if outcome.status == run_folder_lib.DIVERGED:
+    return f'diverged at round {outcome.round} ({outcome.reason})'
+  if outcome.status == run_folder_lib.FAILED:
+    return f'failed after round {outcome.round} ({outcome.reason})'
+  return outcome.status
+
+
+def _text(value: Any) -> str:
+  return '-' if value is None else f'{value:.4f}'
+
+
+def _column(rows: list[records.Row], column: str) -> list[float]:
+  cells = (records.number(row, column) for row in rows)
+  return [cell for cell in cells if cell is not None]
+
+
+def _last_mean(losses: list[float], rounds: int) -> Optional[float]:
+  last = losses[-min(_MAX_LAST_ROUNDS, math.ceil(rounds / 10)) :]
+  return sum(last) / len(last) if last else None

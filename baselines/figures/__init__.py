@@ -1,0 +1,1 @@
+"""Figures and tables from finished run folders; needs no TensorFlow."""

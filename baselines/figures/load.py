@@ -1,0 +1,107 @@
+"""Reads run folders: JSON and CSV only, so it needs no TensorFlow."""
+
+import dataclasses
+import io
+import json
+import pathlib
+from typing import Any, Sequence
+
+import pandas as pd
+
+_SEEDS = ('data_seed', 'model_seed', 'sampling_seed')
+# Settings that may differ between curves that are drawn as one.
+_IGNORED = (*_SEEDS, 'rounds_per_checkpoint', 'require_gpu')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Run:
+  """One run folder.
+
+  Attributes:
+    path: The folder.
+    settings: All settings in use, by name.
+    status: The word of status.json, `unknown` without one.
+    metrics: metrics.csv, one row per round, empty cells as NaN.
+  """
+
+  path: pathlib.Path
+  settings: dict[str, Any]
+  status: str
+  metrics: pd.DataFrame
+
+  @property
+  def diverged(self) -> bool:
+    """Whether the run has diverged."""
+    return self.status == 'diverged'
+
+  @property
+  def identity(self) -> tuple[tuple[str, Any], ...]:
+    """All settings but the seeds: runs that agree in it are repetitions."""
+    return tuple(
+        sorted((k, v) for k, v in self.settings.items() if k not in _IGNORED)
+    )
+
+
+def load_runs(folder: pathlib.Path) -> list[Run]:
+  """Loads the run folders in `folder`, or `folder` itself if it is one.
+
+  Args:
+    folder: A run folder, or a folder of run folders such as a sweep's.
+
+  Returns:
+    The runs in the order of their names.
+
+  Raises:
+    ValueError: If there is no run folder, or one cannot be read.
+  """
+  if (folder / 'config.json').is_file():
+    return [load_run(folder)]
+  paths = sorted(p.parent for p in folder.glob('*/config.json'))
+  if not paths:
+    raise ValueError(
+        f'runs must be a run folder or hold some; {folder} has no config.json, '
+        'nor has any folder in it.'
+    )
+  return [load_run(path) for path in paths]
+
+
+def load_run(path: pathlib.Path) -> Run:
+  """Loads one run folder.
+
+  Raises:
+    ValueError: If config.json or metrics.csv cannot be read.
+  """
+  try:
+    record = json.loads((path / 'config.json').read_text())
+    settings = {
+        name: value
+        for component in record['settings'].values()
+        for name, value in component.items()
+    }
+    metrics = _read_metrics(path / 'metrics.csv')
+  except (OSError, ValueError, KeyError, AttributeError) as error:
+    raise ValueError(f'Run folder {path} cannot be read: {error}') from error
+  return Run(path, settings, _read_status(path / 'status.json'), metrics)
+
+
+def varying(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
+  """Returns those of the settings `names` that differ among `runs`."""
+  return [
+      name
+      for name in names
+      if len({repr(run.settings.get(name)) for run in runs}) > 1
+  ]
+
+
+def _read_metrics(path: pathlib.Path) -> pd.DataFrame:
+  text = path.read_text()
+  # A run at work may have written a part of its next row.
+  whole = text[: text.rfind('\n') + 1]
+  return pd.read_csv(io.StringIO(whole))
+
+
+def _read_status(path: pathlib.Path) -> str:
+  try:
+    return json.loads(path.read_text())['status']
+  except (OSError, ValueError, KeyError):
+    return 'unknown'

@@ -1,0 +1,127 @@
+"""Declared settings: fields of frozen dataclasses that check themselves.
+
+A component's settings are one frozen dataclass. Each field is declared with
+`setting`, which keeps its help text and its rule beside the default, and
+`check_settings`, called in `__post_init__`, brings every value to the declared
+type and refuses what breaks the rule. Flags are derived from the same fields.
+"""
+
+import dataclasses
+import math
+import numbers
+import operator
+import typing
+from typing import Any, Optional, Union
+
+Value = Union[bool, int, float, str, None]
+
+
+def setting(
+    default: Value,
+    help_text: str,
+    *,
+    minimum: Optional[float] = None,
+    above: Optional[float] = None,
+    below: Optional[float] = None,
+    choices: tuple[str, ...] = (),
+) -> Any:
+  """Declares one setting.
+
+  Args:
+    default: The value when none is given. None means that the setting depends
+      on another one: it is filled in where it is used and stays None elsewhere.
+    help_text: One sentence for `--help`.
+    minimum: If given, the smallest number allowed.
+    above: If given, the number must be greater than this.
+    below: If given, the number must be less than this.
+    choices: If given, the texts allowed.
+
+  Returns:
+    A dataclass field.
+  """
+  rules = {
+      'help': help_text,
+      'minimum': minimum,
+      'above': above,
+      'below': below,
+      'choices': choices,
+  }
+  return dataclasses.field(default=default, metadata=rules)
+
+
+def value_type(field: dataclasses.Field) -> type:
+  """Returns `bool`, `int`, `float` or `str`, without the Optional around it."""
+  kinds = [k for k in typing.get_args(field.type) if k is not type(None)]
+  return kinds[0] if kinds else field.type
+
+
+def check_settings(config: Any) -> None:
+  """Brings all fields of a frozen dataclass to their types and checks rules.
+
+  Any integer type is an integer here (a NumPy integer becomes a Python one),
+  any real number a float; a bool is neither.
+
+  Args:
+    config: The dataclass instance, all fields declared with `setting`. Changed
+      in place: meant to be called from its `__post_init__`.
+
+  Raises:
+    ValueError: Naming the setting, its rule and the value found.
+  """
+  for field in dataclasses.fields(config):
+    value = getattr(config, field.name)
+    if value is None and field.default is None:
+      continue
+    value = _typed(field.name, value, value_type(field))
+    _check_rules(field, value)
+    object.__setattr__(config, field.name, value)
+
+
+def fill_setting(config: Any, name: str, default: Value) -> None:
+  """Gives the setting `name` of a frozen `config` its default if it is None."""
+  if getattr(config, name) is None:
+    object.__setattr__(config, name, default)
+
+
+def _typed(name: str, value: Any, kind: type) -> Value:
+  if kind is bool and (isinstance(value, bool) or _is_numpy_bool(value)):
+    return bool(value)
+  if kind is int and isinstance(value, numbers.Integral):
+    if not isinstance(value, bool):
+      return operator.index(value)
+  if kind is float and isinstance(value, numbers.Real):
+    if not isinstance(value, bool):
+      return float(value)
+  if kind is str and isinstance(value, str):
+    return str(value)
+  article = {bool: 'true or false', int: 'a whole number', float: 'a number'}
+  raise ValueError(
+      f'{name} must be {article.get(kind, "a text")}, found {value!r}.'
+  )
+
+
+def _is_numpy_bool(value: Any) -> bool:
+  return type(value).__name__ in ('bool_', 'bool') and hasattr(value, 'dtype')
+
+
+def _check_rules(field: dataclasses.Field, value: Value) -> None:
+  rules = field.metadata
+  found = f'found {value!r}.'
+  if rules['choices'] and value not in rules['choices']:
+    raise ValueError(
+        f'{field.name} must be one of {", ".join(rules["choices"])}; {found}'
+    )
+  if isinstance(value, float) and not math.isfinite(value):
+    raise ValueError(f'{field.name} must be finite, {found}')
+  if rules['minimum'] is not None and value < rules['minimum']:
+    raise ValueError(
+        f'{field.name} must be at least {rules["minimum"]}, {found}'
+    )
+  if rules['above'] is not None and value <= rules['above']:
+    raise ValueError(
+        f'{field.name} must be greater than {rules["above"]}, {found}'
+    )
+  if rules['below'] is not None and value >= rules['below']:
+    raise ValueError(
+        f'{field.name} must be less than {rules["below"]}, {found}'
+    )

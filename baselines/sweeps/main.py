@@ -1,0 +1,76 @@
+"""localupdate-sweep: runs a grid of experiments in one process."""
+
+import pathlib
+import sys
+from typing import Sequence
+
+from baselines.experiment import command
+from baselines.experiment import config as config_lib
+from baselines.experiment import config_json
+from baselines.experiment import flags
+from baselines.experiment import plan as plan_lib
+from baselines.experiment import run_folder
+from baselines.experiment import stopping
+from baselines.sweeps import config as sweep_config
+from baselines.sweeps import grid as grid_lib
+from baselines.sweeps import runner
+
+_NAME = 'localupdate-sweep'
+_DESCRIPTION = (
+    f'{_NAME}: runs every combination of the listed settings in one process, '
+    'each in its own folder under output_dir. Runs that are done are skipped, '
+    'partial ones go on. Exit codes: 0 all finished or diverged, 1 some '
+    'failed, 2 bad input, 75 interrupted and saved.'
+)
+
+
+def main(arguments: list[str]) -> int:
+  """Runs the command; returns its exit code."""
+  output_type = sweep_config.SweepOutputConfig
+  parsed = flags.parse_experiment(
+      arguments, _DESCRIPTION, grid_lib.GridConfig, output_type
+  )
+  output = parsed.extra[output_type]
+  try:
+    configs = grid_lib.points(
+        parsed.config, parsed.extra[grid_lib.GridConfig], parsed.given
+    )
+  except ValueError as error:
+    raise command.InputError(command.one_line(error)) from error
+  plan_lib.check_inputs(parsed.config)
+  folder = pathlib.Path(output.output_dir).expanduser()
+  if output.dry_run:
+    return _print_plan(configs, folder)
+  with stopping.Interruption() as interruption:
+    outcomes = runner.run_points(
+        configs, folder, interruption, tensorboard=output.tensorboard
+    )
+  # Pandas and Matplotlib take seconds: a wrong flag should not wait for them.
+  from baselines.sweeps import report
+
+  report.report_results(outcomes, folder, output.figure)
+  if any(outcome.status == run_folder.FAILED for outcome in outcomes):
+    return command.FAILED
+  done = (run_folder.FINISHED, run_folder.DIVERGED)
+  if any(outcome.status not in done for outcome in outcomes):
+    return command.INTERRUPTED
+  return command.FINISHED
+
+
+def _print_plan(
+    configs: Sequence[config_lib.ExperimentConfig], folder: pathlib.Path
+) -> int:
+  for config in configs:
+    name = config_json.run_id(config)
+    run = run_folder.RunFolder(folder / name)
+    print(f'{plan_lib.find_stage(config, run):8} {run.path}')
+  return command.FINISHED
+
+
+def run() -> None:
+  """The console script."""
+  sys.exit(command.run_command(_NAME, main))
+
+
+if __name__ == '__main__':
+  run()

@@ -1,0 +1,40 @@
+"""What a sweep leaves behind: its table and its figure."""
+
+import pathlib
+from typing import Optional, Sequence
+
+from baselines.experiment import summary
+from baselines.figures import load
+from baselines.figures import loss
+from baselines.sweeps import results
+
+
+def report_results(
+    outcomes: Sequence[summary.RunSummary],
+    folder: pathlib.Path,
+    figure: Optional[str],
+) -> None:
+  """Prints and saves the table, and draws the figure if one is wanted.
+
+  Args:
+    outcomes: One for each point.
+    folder: Where the table goes.
+    figure: Where the figure goes, or None.
+  """
+  table = results.results_table(outcomes)
+  results.save_results(table, folder)
+  print(results.table_text(table))
+  for outcome in outcomes:
+    if outcome.reason:
+      print(f'{outcome.path}: {summary.status_text(outcome)}')
+  print(f'table: {folder / "results.csv"}, {folder / "results.md"}')
+  if figure and any(outcome.round for outcome in outcomes):
+    _draw(outcomes, pathlib.Path(figure).expanduser())
+
+
+def _draw(
+    outcomes: Sequence[summary.RunSummary], figure: pathlib.Path
+) -> None:
+  runs = [load.load_run(pathlib.Path(o.path)) for o in outcomes if o.round]
+  loss.draw(runs, figure)
+  print(f'figure: {figure}')

@@ -1,0 +1,93 @@
+"""Runs the points of a sweep one after another, whatever happens to one."""
+
+import dataclasses
+import pathlib
+import traceback
+from typing import Sequence
+
+from baselines.experiment import command
+from baselines.experiment import config as config_lib
+from baselines.experiment import config_json
+from baselines.experiment import loading
+from baselines.experiment import plan as plan_lib
+from baselines.experiment import run_folder
+from baselines.experiment import stopping
+from baselines.experiment import summary
+
+
+def run_points(
+    configs: Sequence[config_lib.ExperimentConfig],
+    folder: pathlib.Path,
+    interruption: stopping.Interruption,
+    *,
+    tensorboard: bool,
+) -> list[summary.RunSummary]:
+  """Runs all points that are not done; loads TensorFlow only if there are any.
+
+  They share task, compiled program and evaluator. A point that fails is
+  reported and the next one runs; an interruption ends the sweep after the round
+  at work.
+
+  Args:
+    configs: The points; data and devices are those of the first one.
+    folder: The folder of the run folders.
+    interruption: Asked after each round whether to stop.
+    tensorboard: Whether to write TensorBoard events.
+
+  Returns:
+    The outcome of each point.
+
+  Raises:
+    command.InputError: If data or devices are not there for any of them.
+  """
+  plans, outcomes = [], {}
+  for config in configs:
+    run = run_folder.RunFolder(folder / config_json.run_id(config))
+    try:
+      stage = plan_lib.find_stage(config, run)
+      plans.append(plan_lib.Plan(config, run, stage))
+    except command.InputError as error:
+      outcomes[config] = _failed(config, run, error)
+  to_run = [plan for plan in plans if plan.stage != plan_lib.DONE]
+  if to_run:
+    outcomes.update(_run_all(to_run, interruption, tensorboard))
+  for plan in plans:
+    if plan.config not in outcomes:
+      outcomes[plan.config] = summary.summarize(plan.config, plan.folder)
+  return [outcomes[config] for config in configs]
+
+
+def _run_all(plans, interruption, tensorboard):
+  with loading.announced():
+    from baselines.experiment import loop
+    from baselines.experiment import workbench as workbench_lib
+
+  workbench = workbench_lib.Workbench()
+  workbench.check(plans[0].config)
+  outcomes = {}
+  for number, plan in enumerate(plans, 1):
+    if interruption.requested:
+      break
+    command.report(f'[{number}/{len(plans)}] {plan.folder.path.name}')
+    try:
+      outcomes[plan.config] = loop.run_experiment(
+          plan, workbench, interruption, tensorboard=tensorboard
+      )
+    except Exception as error:  # pylint: disable=broad-exception-caught
+      if not isinstance(error, command.InputError):
+        traceback.print_exc()
+      outcomes[plan.config] = _failed(plan.config, plan.folder, error)
+  return outcomes
+
+
+def _failed(
+    config: config_lib.ExperimentConfig,
+    run: run_folder.RunFolder,
+    error: Exception,
+) -> summary.RunSummary:
+  command.report(f'{run.path}: failed: {command.one_line(error)}')
+  return dataclasses.replace(
+      summary.summarize(config, run),
+      status=run_folder.FAILED,
+      reason=command.one_line(error),
+  )

@@ -1,0 +1,37 @@
+"""TensorBoard gets the numbers of metrics.csv."""
+
+import tensorflow as tf
+
+from baselines.experiment import events
+from baselines.experiment import records
+
+
+def _read(folder):
+  values = {}
+  for path in sorted(folder.iterdir()):
+    for event in tf.compat.v1.train.summary_iterator(str(path)):
+      for value in event.summary.value:
+        values[event.step, value.tag] = value.simple_value
+  return values
+
+
+def test_numbers_and_steps(tmp_path):
+  writer = events.EventWriter(tmp_path)
+  for r in range(3):
+    writer.write(records.format_row({
+        'round': r,
+        'loss_before_training': 2.0 + r,
+        'population_loss': 0.5 if r == 2 else None,
+        'round_seconds': 0.25,
+    }))
+  writer.flush()
+  assert _read(tmp_path) == {
+      (0, 'training/loss_before_training'): 2.0,
+      (1, 'training/loss_before_training'): 3.0,
+      (2, 'training/loss_before_training'): 4.0,
+      (2, 'evaluation/population_loss'): 0.5,
+      (0, 'machine/round_seconds'): 0.25,
+      (1, 'machine/round_seconds'): 0.25,
+      (2, 'machine/round_seconds'): 0.25,
+  }
+  writer.close()

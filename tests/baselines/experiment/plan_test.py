@@ -1,0 +1,120 @@
+"""What a run folder allows is known before TensorFlow is loaded."""
+
+import os
+
+import numpy as np
+import pytest
+
+from baselines.experiment import checkpoints
+from baselines.experiment import command
+from baselines.experiment import config
+from baselines.experiment import plan
+from baselines.experiment import run_folder
+
+_CONFIG = config.ExperimentConfig(run=config.RunConfig(rounds=10))
+
+
+def _start(path, status=None, round_num=0, settings=_CONFIG):
+  folder = run_folder.RunFolder(path)
+  with folder.locked():
+    folder.write_config(settings)
+    if status:
+      folder.write_status(status, round_num)
+
+
+def _stage(path, **changes):
+  changed = config.replace_settings(_CONFIG, **changes)
+  return plan.plan_run(changed, str(path)).stage
+
+
+def test_new_run_and_nothing_written(tmp_path):
+  assert _stage(tmp_path / 'run') == plan.NEW
+  assert not os.listdir(tmp_path)
+
+
+def test_default_folder_is_named_by_the_run():
+  planned = plan.plan_run(_CONFIG)
+  assert planned.folder.path.parts[0] == 'runs'
+  assert planned.folder.path.name.startswith('digits-gamma0.05-eta0.05-')
+
+
+@pytest.mark.parametrize('status, round_num, stage', [
+    (None, 0, plan.PARTIAL),
+    (run_folder.RUNNING, 4, plan.PARTIAL),
+    (run_folder.INTERRUPTED, 4, plan.PARTIAL),
+    (run_folder.FAILED, 4, plan.PARTIAL),
+    (run_folder.FINISHED, 10, plan.DONE),
+    (run_folder.FINISHED, 6, plan.PARTIAL),
+    (run_folder.DIVERGED, 6, plan.DONE),
+])
+def test_stages(tmp_path, status, round_num, stage):
+  _start(tmp_path, status, round_num)
+  assert _stage(tmp_path) == stage
+
+
+def test_more_rounds_are_allowed_and_fewer_than_done_are_not(tmp_path):
+  _start(tmp_path, run_folder.FINISHED, 10)
+  assert _stage(tmp_path, rounds=11, rounds_per_checkpoint=3) == plan.PARTIAL
+  with pytest.raises(
+      command.InputError, match='rounds must be at least 10, .*found 9'
+  ):
+    _stage(tmp_path, rounds=9)
+
+
+def test_rounds_done_are_known_from_checkpoints_too(tmp_path):
+  _start(tmp_path)
+  folder = run_folder.RunFolder(tmp_path)
+  checkpoints.save(folder.checkpoints_path, 8, [np.zeros(1)])
+  with pytest.raises(command.InputError, match='rounds must be at least 8'):
+    _stage(tmp_path, rounds=7)
+
+
+def test_changed_settings_are_refused_by_name_with_both_values(tmp_path):
+  _start(tmp_path, run_folder.RUNNING, 4)
+  with pytest.raises(command.InputError) as caught:
+    _stage(tmp_path, client_learning_rate=0.2, sampling_seed=5)
+  assert 'client_learning_rate 0.05 there, 0.2 here' in str(caught.value)
+  assert 'sampling_seed 1 there, 5 here' in str(caught.value)
+
+
+def test_run_at_work_is_refused_and_a_done_one_is_not(tmp_path):
+  _start(tmp_path, run_folder.RUNNING, 4)
+  with run_folder.RunFolder(tmp_path).locked():
+    with pytest.raises(command.InputError, match='in use'):
+      _stage(tmp_path)
+  _start(tmp_path, run_folder.FINISHED, 10)
+  with run_folder.RunFolder(tmp_path).locked():
+    assert _stage(tmp_path) == plan.DONE
+
+
+def test_too_many_clients_are_refused_with_both_numbers():
+  too_many = config.replace_settings(_CONFIG, clients_per_round=101)
+  with pytest.raises(command.InputError, match='at most 100, .*found 101'):
+    plan.plan_run(too_many)
+
+
+def test_independent_draws_may_be_more_than_there_are_clients():
+  many = config.replace_settings(
+      _CONFIG, clients_per_round=101, client_sampling='iid'
+  )
+  assert plan.plan_run(many).stage == plan.NEW
+
+
+def _database_task(folder):
+  return config.ExperimentConfig(
+      task=config.TaskConfig(
+          'emnist_digits', data_source='cache', data_dir=str(folder)
+      )
+  )
+
+
+def test_missing_data_are_refused(tmp_path):
+  with pytest.raises(command.InputError, match='no_such_folder'):
+    plan.plan_run(_database_task(tmp_path / 'no_such_folder'))
+
+
+def test_database_cut_to_half_is_refused(tmp_path, shared_data):
+  whole = (shared_data / 'tff_cache' / 'emnist_all.sqlite').read_bytes()
+  (tmp_path / 'emnist_all.sqlite').write_bytes(whole[: len(whole) // 2])
+  with pytest.raises(command.InputError, match='emnist_all.sqlite'):
+    plan.plan_run(_database_task(tmp_path))

@@ -1,0 +1,52 @@
+"""Each row goes everywhere, and is judged."""
+
+import pytest
+
+from baselines.experiment import config
+from baselines.experiment import recorder
+from baselines.experiment import records
+from baselines.experiment import run_folder
+
+_RUN = config.RunConfig(rounds=10, divergence_factor=10.0)
+
+
+def _record(folder, rows, *losses, tensorboard=False):
+  with recorder.Recorder(
+      _RUN, folder, rows, tensorboard=tensorboard
+  ) as recorded:
+    for r, loss in enumerate(losses, len(rows)):
+      recorded.record({'round': r, 'loss_before_training': loss})
+    recorded.flush_to_disk()
+  return recorded.divergence
+
+
+def test_rows_are_written_with_the_memory_in_use(tmp_path):
+  folder = run_folder.RunFolder(tmp_path)
+  assert _record(folder, [], None, 2.0, 1.0) is None
+  rows = records.read_rows(folder.metrics_path)
+  assert [row['loss_before_training'] for row in rows] == ['', '2.0', '1.0']
+  assert all(10.0 < float(row['resident_mib']) < 1e6 for row in rows)
+  assert not folder.events_path.exists()
+
+
+@pytest.mark.parametrize('kept', [1, 2, 3])
+def test_judgement_does_not_depend_on_where_it_stopped(tmp_path, kept):
+  folder = run_folder.RunFolder(tmp_path)
+  _record(folder, [], None, 2.0, 15.0, 15.0)
+  rows = records.read_rows(folder.metrics_path)[:kept]
+  losses = [None, 2.0, 15.0, 20.5][kept:]
+  found = _record(folder, rows, *losses)
+  assert found.startswith('loss_before_training is 20.5')
+
+
+def test_diverged_row_that_was_kept_is_seen(tmp_path):
+  folder = run_folder.RunFolder(tmp_path)
+  assert _record(folder, [], None, 2.0, float('nan')) is not None
+  rows = records.read_rows(folder.metrics_path)
+  assert _record(folder, rows) == 'loss_before_training is nan'
+
+
+def test_tensorboard_events_on_demand(tmp_path):
+  folder = run_folder.RunFolder(tmp_path)
+  _record(folder, [], None, 2.0, tensorboard=True)
+  assert len(list(folder.events_path.iterdir())) == 1

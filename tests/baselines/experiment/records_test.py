@@ -1,0 +1,104 @@
+"""metrics.csv: exact numbers, fixed columns, no torn rows."""
+
+import numpy as np
+import pytest
+
+from baselines.experiment import command
+from baselines.experiment import records
+
+
+def _write(path, count, kept=()):
+  writer = records.MetricsWriter(path, kept)
+  for r in range(len(kept), len(kept) + count):
+    writer.write({'round': r, 'update_norm': np.float32(0.1) * r})
+  writer.close()
+
+
+def test_numbers_are_shortest_texts_that_read_back_exactly():
+  row = records.format_row({
+      'round': 3,
+      'client_learning_rate': np.float32(0.05),
+      'server_learning_rate': np.float64(0.1),
+      'update_norm': np.float32(1) / np.float32(3),
+      'population_loss': 1 / 3,
+      'clients_used': np.int32(7),
+      'loss_before_training': float('nan'),
+      'test_loss': None,
+  })
+  assert row['client_learning_rate'] == '0.05'
+  assert np.float32(row['update_norm']) == np.float32(1) / np.float32(3)
+  assert float(row['population_loss']) == 1 / 3
+  assert row['clients_used'] == '7'
+  assert row['loss_before_training'] == 'nan'
+  assert row['test_loss'] == row['examples_used'] == ''
+  assert tuple(row) == records.COLUMNS
+
+
+def test_unknown_column_is_refused():
+  with pytest.raises(ValueError, match='no such columns: .*losses'):
+    records.format_row({'losses': 1.0})
+
+
+def test_row_can_be_read_while_the_file_is_open(tmp_path):
+  writer = records.MetricsWriter(tmp_path / 'm.csv', [])
+  row = writer.write({'round': 0, 'population_loss': 2.5})
+  writer.flush_to_disk()
+  assert records.read_rows(tmp_path / 'm.csv') == [row]
+  writer.close()
+
+
+def test_rows_kept_stay_as_they_are(tmp_path):
+  path = tmp_path / 'm.csv'
+  _write(path, 5)
+  before = path.read_bytes()
+  _write(path, 2, records.read_rows(path)[:3])
+  assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize('cut', range(1, 25))
+def test_torn_last_row_is_dropped(tmp_path, cut):
+  path = tmp_path / 'm.csv'
+  _write(path, 4)
+  whole = records.read_rows(path)
+  path.write_bytes(path.read_bytes()[:-cut])
+  assert records.read_rows(path) == whole[:3]
+
+
+@pytest.mark.parametrize('line', [
+    '3,x' + ',' * 14,  # not a number
+    '4' + ',' * 15,  # a row is missing before it
+    '3' + ',' * 14,  # a cell is missing
+])
+def test_rows_from_the_first_bad_one_on_are_dropped(tmp_path, line):
+  path = tmp_path / 'm.csv'
+  _write(path, 3)
+  with open(path, 'a', encoding='utf-8') as stream:
+    stream.write(f'{line}\n3{"," * 15}\n')
+  assert len(records.read_rows(path)) == 3
+
+
+@pytest.mark.parametrize('content', ['', 'round,client_lear'])
+def test_file_without_whole_header_has_no_rows(tmp_path, content):
+  path = tmp_path / 'm.csv'
+  path.write_text(content)
+  assert records.read_rows(path) == []
+  assert records.read_rows(tmp_path / 'none.csv') == []
+
+
+def test_other_columns_are_refused(tmp_path):
+  path = tmp_path / 'm.csv'
+  path.write_text('round,loss\n0,1.0\n')
+  with pytest.raises(command.InputError, match='columns'):
+    records.read_rows(path)
+
+
+def test_without_evaluation_keeps_the_training_numbers():
+  row = records.format_row({
+      'round': 1, 'update_norm': 2.0, 'population_loss': 1.0,
+      'test_accuracy': 0.5, 'evaluation_seconds': 3.0, 'round_seconds': 1.0,
+  })
+  bare = records.without_evaluation(row)
+  assert records.number(bare, 'update_norm') == 2.0
+  assert bare['round_seconds'] == '1.0'
+  for column in (*records.EVALUATION_COLUMNS, 'evaluation_seconds'):
+    assert records.number(bare, column) is None

@@ -1,0 +1,85 @@
+"""The run folder: settings, status, and one process at a time."""
+
+import json
+
+import pytest
+
+from baselines.experiment import command
+from baselines.experiment import config
+from baselines.experiment import run_folder
+
+_CONFIG = config.ExperimentConfig(
+    server_optimizer=config.ServerOptimizerConfig('yogi')
+)
+
+
+@pytest.fixture(name='folder')
+def _folder(tmp_path):
+  return run_folder.RunFolder(tmp_path / 'a' / 'run')
+
+
+def test_config_survives(folder):
+  with folder.locked():
+    folder.write_config(_CONFIG)
+  assert folder.read_config() == _CONFIG
+  record = json.loads((folder.path / 'config.json').read_text())
+  assert record['settings']['server_optimizer']['yogi_beta_2'] == 0.99
+  assert record['versions']['tensorflow-federated'] == '0.87.0'
+
+
+@pytest.mark.parametrize('text', ['', '[]', '{}', '{"settings": {}}', '{"a'])
+def test_other_config_is_refused(folder, text):
+  folder.path.mkdir(parents=True)
+  (folder.path / 'config.json').write_text(text)
+  with pytest.raises(command.InputError, match='not the record of a run'):
+    folder.read_config()
+
+
+def test_status_survives_and_a_broken_one_is_none(folder):
+  assert folder.read_status() is None
+  with folder.locked():
+    folder.write_status(run_folder.DIVERGED, 7, 'loss is nan')
+  assert folder.read_status() == run_folder.Status(
+      'diverged', 7, 'loss is nan'
+  )
+  (folder.path / 'status.json').write_text('{"sta')
+  assert folder.read_status() is None
+
+
+def test_new_folders(folder):
+  assert folder.is_new()
+  folder.path.mkdir(parents=True)
+  assert folder.is_new()
+  # What a start leaves that is killed at once.
+  (folder.path / 'lock').touch()
+  (folder.path / 'config.json.partial').touch()
+  assert folder.is_new()
+  with folder.locked():
+    folder.write_config(_CONFIG)
+  assert not folder.is_new()
+
+
+def test_foreign_folder_and_file_are_refused(folder, tmp_path):
+  folder.path.mkdir(parents=True)
+  (folder.path / 'thesis.tex').touch()
+  with pytest.raises(command.InputError, match='no config.json'):
+    folder.is_new()
+  file = run_folder.RunFolder(tmp_path / 'file')
+  file.path.touch()
+  with pytest.raises(command.InputError, match='must be a folder'):
+    file.is_new()
+  with pytest.raises(command.InputError, match='must be a folder'):
+    file.locked().__enter__()
+
+
+def test_second_holder_is_refused_until_the_first_is_gone(folder):
+  folder.check_unlocked()
+  with folder.locked():
+    with pytest.raises(command.InputError, match='in use by another process'):
+      folder.check_unlocked()
+    with pytest.raises(command.InputError, match='in use by another process'):
+      with folder.locked():
+        pass
+  folder.check_unlocked()
+  with folder.locked():
+    pass

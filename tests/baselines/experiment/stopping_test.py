@@ -1,0 +1,74 @@
+"""Divergence is a function of the rows; signals ask for a stop."""
+
+import os
+import signal
+
+import pytest
+
+from baselines.experiment import records
+from baselines.experiment import stopping
+
+
+def _observe(factor, *losses, column='loss_before_training'):
+  monitor = stopping.DivergenceMonitor(factor)
+  found = None
+  for r, loss in enumerate(losses):
+    assert found is None
+    found = monitor.observe(records.format_row({'round': r, column: loss}))
+  return found
+
+
+@pytest.mark.parametrize('column', ['loss_before_training', 'population_loss'])
+@pytest.mark.parametrize('last, message', [
+    (float('nan'), 'is nan'),
+    (float('inf'), 'is inf'),
+    (20.5, r'is 20.5, more than 10 times its first value 2'),
+])
+def test_diverged(column, last, message):
+  found = _observe(10.0, None, 2.0, 20.0, last, column=column)
+  assert column in found and message in found.replace(column + ' ', '', 1)
+
+
+def test_norm_that_is_not_finite_is_divergence():
+  found = _observe(10.0, 1.0, 1e30, float('inf'), column='update_norm')
+  assert found == 'update_norm is inf'
+
+
+def test_no_limit_but_infinity():
+  assert _observe(0.0, 1.0, 1e30) is None
+  assert _observe(0.0, 1.0, float('inf')) is not None
+
+
+def test_first_value_that_is_not_positive_sets_no_limit():
+  assert _observe(2.0, 0.0, 5.0) is None
+  assert _observe(2.0, -1.0, 5.0) is None
+
+
+def test_empty_loss_is_no_divergence():
+  assert _observe(2.0, 1.0, None, 1.5) is None
+
+
+def test_each_loss_has_its_own_first_value():
+  monitor = stopping.DivergenceMonitor(10.0)
+  first = {'round': 0, 'population_loss': 0.1}
+  assert monitor.observe(records.format_row(first)) is None
+  second = {'round': 1, 'loss_before_training': 5.0, 'population_loss': 0.9}
+  assert monitor.observe(records.format_row(second)) is None
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_signal_asks_and_gives_the_handlers_back(number, capsys):
+  before = signal.getsignal(number)
+  with stopping.Interruption() as interruption:
+    assert not interruption.requested
+    os.kill(os.getpid(), number)
+    assert interruption.requested
+    assert signal.getsignal(number) is before
+  assert number.name in capsys.readouterr().err
+
+
+def test_handlers_are_given_back_without_a_signal():
+  before = signal.getsignal(signal.SIGTERM)
+  with stopping.Interruption():
+    assert signal.getsignal(signal.SIGTERM) is not before
+  assert signal.getsignal(signal.SIGTERM) is before

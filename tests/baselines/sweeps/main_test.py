@@ -1,0 +1,96 @@
+"""localupdate-sweep as a user meets it."""
+
+import dataclasses
+import os
+
+import pytest
+
+from baselines.experiment import command
+from baselines.experiment import config_json
+from baselines.experiment import loading
+from baselines.experiment import run_folder
+from baselines.experiment import summary
+from baselines.sweeps import main
+from baselines.sweeps import report
+from baselines.sweeps import runner
+
+_SMALL = (
+    '--model=logistic', '--theta=1:2', '--clients_per_round=3',
+    '--batch_size=4', '--rounds=3', '--rounds_per_evaluation=1',
+)
+
+
+@pytest.mark.parametrize('arguments, message', [
+    ([], 'At least one of sweep_client_learning_rates'),
+    (['--sweep_client_learning_rates=0,x'], 'sweep_client_learning_rates'),
+    (['--sweep_client_learning_rates=0,-1'], 'client_learning_rate'),
+    (['--sweep_client_learning_rates=0', '--client_learning_rate=1'],
+     'client_learning_rate would be ignored'),
+    (['--sweep_client_learning_rates=0', '--clients_per_round=101'],
+     'clients_per_round'),
+    (['--sweep_client_learning_rates=0', '--figure=a.xyz'], 'figure'),
+    (['--sweep_client_learning_rates=0', '--no_such'], 'no_such'),
+])
+def test_bad_input_is_refused_before_tensorflow(
+    arguments, message, tmp_path, monkeypatch
+):
+  monkeypatch.setattr(loading, 'announced', None)
+  with pytest.raises(command.InputError, match=message):
+    main.main([*arguments, f'--output_dir={tmp_path / "sweep"}'])
+  assert not os.listdir(tmp_path)
+
+
+def test_dry_run_lists_the_runs_with_their_stages(
+    tmp_path, capsys, monkeypatch
+):
+  monkeypatch.setattr(loading, 'announced', None)
+  code = main.main([
+      '--sweep_client_learning_rates=0,1', '--dry_run',
+      f'--output_dir={tmp_path}',
+  ])
+  assert code == command.FINISHED
+  lines = capsys.readouterr().out.splitlines()
+  assert [line.split()[0] for line in lines] == ['new', 'new']
+  assert 'digits-gamma1-' in lines[1]
+  assert not os.listdir(tmp_path)
+
+
+def test_sweep_ends_with_table_and_figure(tmp_path, capsys, monkeypatch):
+  figure = tmp_path / 'loss.pdf'
+  arguments = [
+      *_SMALL, '--sweep_client_learning_rates=0,0.5,1e38',
+      f'--output_dir={tmp_path / "sweep"}', f'--figure={figure}',
+  ]
+  assert main.main(arguments) == command.FINISHED
+  out = capsys.readouterr().out
+  assert 'of all' in out and 'diverged at round' in out
+  assert figure.read_bytes().startswith(b'%PDF')
+  assert (tmp_path / 'sweep' / 'results.csv').exists()
+  monkeypatch.setattr(loading, 'announced', None)
+  assert main.main(arguments) == command.FINISHED
+  assert capsys.readouterr().out == out
+
+
+@pytest.mark.parametrize('statuses, code', [
+    (['finished', 'diverged'], command.FINISHED),
+    (['finished', 'failed'], command.FAILED),
+    (['finished', 'interrupted'], command.INTERRUPTED),
+    (['finished', 'not started'], command.INTERRUPTED),
+    (['failed', 'interrupted'], command.FAILED),
+])
+def test_exit_codes(tmp_path, monkeypatch, statuses, code):
+  def pretend(configs, folder, *unused_args, **unused_kwargs):
+    for settings, status in zip(configs, statuses):
+      run = run_folder.RunFolder(folder / config_json.run_id(settings))
+      yield dataclasses.replace(
+          summary.summarize(settings, run), status=status
+      )
+
+  monkeypatch.setattr(
+      runner, 'run_points', lambda *a, **k: list(pretend(*a, **k))
+  )
+  monkeypatch.setattr(report, 'report_results', lambda *unused: None)
+  arguments = [
+      '--sweep_client_learning_rates=0,1', f'--output_dir={tmp_path}'
+  ]
+  assert main.main(arguments) == code

@@ -1,0 +1,127 @@
+"""A sweep shares its work and survives what happens to a point."""
+
+import os
+import signal
+
+import pytest
+
+from baselines.experiment import command
+from baselines.experiment import config
+from baselines.experiment import config_json
+from baselines.experiment import loading
+from baselines.experiment import loop
+from baselines.experiment import run_folder
+from baselines.experiment import stopping
+from baselines.experiment import workbench
+from baselines.sweeps import grid
+from baselines.sweeps import runner
+
+_BASE = config.ExperimentConfig(
+    task=config.TaskConfig('digits', model='logistic'),
+    algorithm=config.LocalUpdateConfig(theta='1:2'),
+    run=config.RunConfig(
+        rounds=4, clients_per_round=3, batch_size=4, rounds_per_evaluation=2
+    ),
+)
+
+
+def _points(gammas='0,0.5,1', **changes):
+  base = config.replace_settings(_BASE, **changes)
+  return grid.points(base, grid.GridConfig(gammas))
+
+
+def _run(points, folder):
+  with stopping.Interruption() as interruption:
+    return runner.run_points(
+        points, folder, interruption, tensorboard=False
+    )
+
+
+def test_points_share_one_program_and_second_call_needs_no_tensorflow(
+    tmp_path, monkeypatch
+):
+  tools = []
+  original = workbench.Workbench.tools
+
+  def watching(bench, settings):
+    tools.append(original(bench, settings))
+    return tools[-1]
+
+  monkeypatch.setattr(workbench.Workbench, 'tools', watching)
+  outcomes = _run(_points(), tmp_path)
+  assert [o.status for o in outcomes] == ['finished'] * 3
+  assert len({id(t.program) for t in tools}) == 1
+  assert tools[0].program.num_compiled == 1
+  assert len({o.first_population_loss for o in outcomes}) == 1
+  names = {config_json.run_id(p) for p in _points()}
+  assert set(os.listdir(tmp_path)) == names
+  monkeypatch.setattr(loading, 'announced', None)
+  assert _run(_points(), tmp_path) == outcomes
+
+
+def test_point_in_a_sweep_equals_the_point_alone(tmp_path):
+  together = _run(_points(), tmp_path / 'together')[1]
+  (alone,) = _run(_points('0.5'), tmp_path / 'alone')
+  for field in ('first_population_loss', 'population_loss', 'last_loss'):
+    assert getattr(alone, field) == getattr(together, field)
+
+
+def test_diverged_and_failed_points_do_not_stop_the_sweep(
+    tmp_path, monkeypatch, capsys
+):
+  original = loop.run_experiment
+
+  def failing(plan, *args, **kwargs):
+    if plan.config.algorithm.client_learning_rate == 0.5:
+      raise MemoryError('out of luck')
+    return original(plan, *args, **kwargs)
+
+  with monkeypatch.context() as patch:
+    patch.setattr(loop, 'run_experiment', failing)
+    outcomes = _run(_points('1e38,0.5,0'), tmp_path)
+  assert [o.status for o in outcomes] == ['diverged', 'failed', 'finished']
+  assert outcomes[1].reason == 'out of luck'
+  assert 'failed: out of luck' in capsys.readouterr().err
+  # The next call runs the failed one again, and only that.
+  outcomes = _run(_points('1e38,0.5,0'), tmp_path)
+  assert [o.status for o in outcomes] == ['diverged', 'finished', 'finished']
+  assert '[1/1]' in capsys.readouterr().err
+
+
+def test_point_whose_folder_is_in_use_or_has_more_rounds_fails_alone(tmp_path):
+  _run(_points('0'), tmp_path)
+  outcomes = _run(_points('0,1', rounds=3), tmp_path)
+  assert [o.status for o in outcomes] == ['failed', 'finished']
+  assert 'rounds must be at least 4' in outcomes[0].reason
+  held = run_folder.RunFolder(tmp_path / config_json.run_id(_points('2')[0]))
+  with held.locked():
+    outcomes = _run(_points('1,2', rounds=3), tmp_path)
+  assert [o.status for o in outcomes] == ['finished', 'failed']
+  assert 'in use' in outcomes[1].reason
+
+
+def test_signal_ends_the_sweep_and_the_next_call_goes_on(
+    tmp_path, monkeypatch, capsys
+):
+  original = loop.run_experiment
+
+  def interrupted(plan, *args, **kwargs):
+    if plan.config.algorithm.client_learning_rate == 0.5:
+      os.kill(os.getpid(), signal.SIGTERM)
+    return original(plan, *args, **kwargs)
+
+  with monkeypatch.context() as patch:
+    patch.setattr(loop, 'run_experiment', interrupted)
+    outcomes = _run(_points(), tmp_path)
+  assert [o.status for o in outcomes] == [
+      'finished', 'not started', 'not started'
+  ]
+  outcomes = _run(_points(), tmp_path)
+  assert [o.status for o in outcomes] == ['finished'] * 3
+  assert '[1/2]' in capsys.readouterr().err
+
+
+def test_what_no_point_can_run_with_is_bad_input(tmp_path):
+  with pytest.raises(command.InputError, match='require_gpu'):
+    _run(_points(require_gpu=True), tmp_path)
+  assert not os.listdir(tmp_path)
