@@ -1,0 +1,166 @@
+"""The mean of quantized client values, as a TFF aggregation factory."""
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_localupdate import arguments
+from tff_localupdate.compression import codes
+from tff_localupdate.compression import messages
+from tff_localupdate.compression import quantizers
+from tff_localupdate.compression import random_seeds
+from tff_localupdate.compression import vectors
+
+
+class QuantizedMeanState(NamedTuple):
+  """The state of the aggregation.
+
+  Attributes:
+    seed: int64, as given to the factory.
+    round_num: int64, the number of aggregations done.
+  """
+
+  seed: Any
+  round_num: Any
+
+
+class QuantizedMeanMeasurements(NamedTuple):
+  """What is measured in one aggregation.
+
+  Attributes:
+    uplink_bits: float64, the bits that a client sent, mean over the clients.
+    total_uplink_bits: int64, the bits that all clients sent together.
+    clients_not_sent: int32, the number of clients for whose value there is no
+      message; see `messages.Transmission`.
+  """
+
+  uplink_bits: Any
+  total_uplink_bits: Any
+  clients_not_sent: Any
+
+
+class QuantizedMeanFactory(tff.aggregators.UnweightedAggregationFactory):
+  """Mean over the clients of their quantized values.
+
+  In round t with clients 1, ..., M, client m with value v_m (all tensors of the
+  value in one vector of d entries):
+
+      q_m    = Q(v_m, resolution)
+      result = (1/M) sum_m q_m
+
+  Q is unbiased, and so is the result. `next` of the created process has the
+  type
+
+      (<S@SERVER, {V}@CLIENTS> -> <state=S@SERVER, result=V@SERVER,
+                                   measurements=R@SERVER>)
+
+  with S a `QuantizedMeanState`, R a `QuantizedMeanMeasurements`, and V any
+  structure of tensors of fixed shapes and one dtype, float32 or float64.
+
+  An aggregator is not told which client a value is of. So the rounding of a
+  client is drawn from (seed, t, digest of v_m): anew in each round, and
+  independently for values that differ in any bit, so that the variance of the
+  rounding of the result falls as 1/M. **Clients with equal values share their
+  draws**, and round alike.
+  """
+
+  def __init__(
+      self,
+      quantizer: quantizers.Quantizer,
+      code: codes.Code,
+      *,
+      resolution: float,
+      seed: int = 0,
+  ):
+    """Makes a factory.
+
+    Args:
+      quantizer: Q.
+      code: The code whose bits are counted.
+      resolution: The resolution, as the quantizer takes it.
+      seed: A whole number; it determines all draws.
+
+    Raises:
+      TypeError: If `quantizer` or `code` is not of its type.
+      ValueError: If `resolution` or `seed` is out of its range.
+    """
+    arguments.check_type('quantizer', quantizer, quantizers.Quantizer)
+    arguments.check_type('code', code, codes.Code)
+    quantizer.check_resolution(resolution)
+    random_seeds.check_seed('seed', seed)
+    self._quantizer = quantizer
+    self._code = code
+    self._resolution = resolution
+    self._seed = seed
+
+  def create(self, value_type: Any) -> tff.templates.AggregationProcess:
+    vectors.check_value_type('value_type', value_type)
+
+    @tff.tensorflow.computation
+    def initial_state():
+      return QuantizedMeanState(
+          tf.constant(self._seed, tf.int64), tf.constant(0, tf.int64)
+      )
+
+    state_type = initial_state.type_signature.result
+
+    @tff.tensorflow.computation(value_type, state_type)
+    def send(value, state):
+      return self._send(value, state)
+
+    @tff.tensorflow.computation
+    def finish(state, total, total_bits, num_clients, num_not_sent):
+      return _finish(state, total, total_bits, num_clients, num_not_sent)
+
+    @tff.federated_computation
+    def initialize():
+      return tff.federated_eval(initial_state, tff.SERVER)
+
+    @tff.federated_computation(
+        tff.FederatedType(state_type, tff.SERVER),
+        tff.FederatedType(value_type, tff.CLIENTS),
+    )
+    def next_fn(state, value):
+      received = tff.federated_broadcast(state)
+      sent = tff.federated_map(send, (value, received))
+      new_state, mean, measurements = tff.federated_map(
+          finish, (state, *[tff.federated_sum(part) for part in sent])
+      )
+      return tff.templates.MeasuredProcessOutput(new_state, mean, measurements)
+
+    return tff.templates.AggregationProcess(initialize, next_fn)
+
+  def _send(self, value, state):
+    """Returns what is summed: the decoded value, its bits, 1, and if unsent."""
+    vector = vectors.flatten(value)
+    round_seed = random_seeds.derive_seed(state.seed, state.round_num)
+    identity = random_seeds.digest(vector, round_seed)
+    sent = messages.transmit(
+        vector,
+        self._resolution,
+        random_seeds.derive_seed(state.seed, state.round_num, identity),
+        self._quantizer,
+        self._code,
+    )
+    return (
+        vectors.unflatten(sent.vector, value),
+        sent.bits,
+        tf.constant(1, tf.int32),
+        tf.cast(~sent.was_sent, tf.int32),
+    )
+
+
+def _finish(state, total, total_bits, num_clients, num_not_sent):
+  """Returns the new state, the mean and the measurements."""
+  measurements = QuantizedMeanMeasurements(
+      uplink_bits=tf.cast(total_bits, tf.float64)
+      / tf.cast(num_clients, tf.float64),
+      total_uplink_bits=total_bits,
+      clients_not_sent=num_not_sent,
+  )
+  mean = tf.nest.map_structure(
+      lambda leaf: leaf / tf.cast(num_clients, leaf.dtype), total
+  )
+  new_state = QuantizedMeanState(state.seed, state.round_num + 1)
+  return new_state, mean, measurements
