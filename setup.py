@@ -28,8 +28,11 @@ setuptools.setup(
     # Named one by one: a folder that is not listed here is not shipped.
     packages=[
         'tff_localupdate',
+        'tff_localupdate.ceal',
+        'tff_localupdate.compression',
         'tff_localupdate.execution',
         'tff_localupdate.local_update',
+        'tff_localupdate.theory',
         'baselines',
         'baselines.algorithms',
         'baselines.experiment',
