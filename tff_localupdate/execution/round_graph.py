@@ -148,7 +148,8 @@ class RoundGraph:
     )
 
     def body(i, *flat):
-      client = work([leaf[i] for leaf in cohort] + broadcast)
+      # Not leaf[i], which XLA turns into a padded copy of the whole cohort.
+      client = work([_row(leaf, i) for leaf in cohort] + broadcast)
       return i + 1, *self._flat(self._add(self._unflat(flat), client))
 
     # The sum depends on the iteration before, client work does not: parallel
@@ -256,6 +257,12 @@ class SecureSums:
         tf.math.floormod(total, tf.cast(modulus, total.dtype))
         for total, modulus in zip(sums[first:], moduli)
     ]
+
+
+def _row(leaf, index):
+  if leaf.dtype == tf.variant:  # data sets: tf.gather has no kernel for them
+    return leaf[index]
+  return tf.gather(leaf, index)
 
 
 def _within(value, maximum):

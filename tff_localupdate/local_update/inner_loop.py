@@ -81,7 +81,8 @@ def inner_loop_and_first_loss(
   _check_num_batches(batches, theta.num_steps)
 
   def batch_of_step(step):
-    return tf.nest.map_structure(lambda leaf: leaf[step], batches)
+    # Not leaf[step], which XLA turns into a padded copy of all batches.
+    return tf.nest.map_structure(lambda leaf: tf.gather(leaf, step), batches)
 
   if theta.num_steps == 1:  # One gradient: no step is needed, nor a loop.
     loss, gradient = loss_and_gradient(loss_fn, weights, batch_of_step(0))
