@@ -1,0 +1,267 @@
+"""Regret and bits of a run, as paper 2 counts them.
+
+    R(T) = sum over t = 1..T and m = 1..M of f(x_t^m) - f*
+
+with f the objective over all data of all clients, at every query point of every
+client. NumPy in float64.
+"""
+
+import operator
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+
+from baselines.experiment import objectives
+
+
+class AccountState(NamedTuple):
+  """All that has been counted; plain numbers, so that it can be saved.
+
+  Attributes:
+    cumulative_regret: R so far.
+    num_queries: Queries of all clients so far.
+    num_evaluated: Points at which f was evaluated for R.
+    query_sum: The sum of all query points, float64 [d].
+    total_uplink_bits: Bits sent by all clients together.
+    downlink_bits: Bits broadcast, each broadcast counted once.
+  """
+
+  cumulative_regret: float
+  num_queries: int
+  num_evaluated: int
+  query_sum: np.ndarray
+  total_uplink_bits: int
+  downlink_bits: int
+
+
+class AccountRecord(NamedTuple):
+  """The columns of a record.
+
+  Attributes:
+    num_queries: Queries of all clients so far.
+    cumulative_regret: R so far.
+    last_regret: f(x) - f* at the last iterate.
+    average_regret: f(x) - f* at the mean of all query points; NaN before the
+      first. Exact whatever `evaluate_every` is.
+    uplink_bits: Bits sent by a client, the mean over the clients.
+    downlink_bits: Bits broadcast.
+    evaluate_every: The n by which R was counted; 1 is exact.
+    num_evaluated: Points at which f was evaluated for R.
+  """
+
+  num_queries: int
+  cumulative_regret: float
+  last_regret: float
+  average_regret: float
+  uplink_bits: float
+  downlink_bits: int
+  evaluate_every: int
+  num_evaluated: int
+
+
+class Accountant:
+  """Counts regret and bits; what it has counted is in the state alone."""
+
+  def __init__(
+      self,
+      objective: objectives.Objective,
+      optimal_value: float,
+      *,
+      num_clients: int,
+      evaluate_every: int = 1,
+  ):
+    """Initializes the accountant.
+
+    Args:
+      objective: f.
+      optimal_value: f*, see `optimum`.
+      num_clients: M.
+      evaluate_every: n. Above 1, f is evaluated for `add_paths` at the middle
+        of each n consecutive steps of a client only and counts for all of them
+        (the midpoint rule of the specification, section 9). `add_points` is
+        exact at all times.
+
+    Raises:
+      ValueError: If an argument is out of its range.
+    """
+    self._num_clients = _checked_count('num_clients', num_clients, 1)
+    self._evaluate_every = _checked_count('evaluate_every', evaluate_every, 1)
+    if not np.isfinite(optimal_value):
+      raise ValueError(f'optimal_value must be finite, found {optimal_value}.')
+    self._objective = objective
+    self._optimal_value = float(optimal_value)
+
+  def initial_state(self) -> AccountState:
+    """Returns the state in which nothing is counted."""
+    return AccountState(0.0, 0, 0, np.zeros(self._objective.dimension), 0, 0)
+
+  def add_points(
+      self,
+      state: AccountState,
+      points: np.ndarray,
+      weights: Optional[np.ndarray] = None,
+  ) -> AccountState:
+    """Counts query points, each exactly.
+
+    Args:
+      state: What was counted before.
+      points: [P, d]. For a method whose clients query one point, such as CEAL,
+        that point with the weight M s_j.
+      weights: How many queries each point had, whole numbers [P]; None is 1
+        each. Points of weight 0 are not evaluated.
+
+    Returns:
+      The state after them. Not finite points make the regret not finite.
+
+    Raises:
+      ValueError: If shapes do not fit or a weight is not allowed.
+    """
+    points = objectives.checked_points(
+        'points', points, self._objective.dimension
+    )
+    weights = _checked_weights(weights, len(points))
+    points, weights = points[weights > 0], weights[weights > 0]
+    return self._add(state, points, weights, weights @ points)
+
+  def add_paths(self, state: AccountState, paths: np.ndarray) -> AccountState:
+    """Counts the query points of local methods, every n-th or all.
+
+    Args:
+      state: What was counted before.
+      paths: [M, L, d], the L consecutive query points of each client in one
+        round, see `replay`.
+
+    Returns:
+      The state after them.
+
+    Raises:
+      ValueError: If the shape does not fit.
+    """
+    paths = np.asarray(paths, np.float64)
+    dimension = self._objective.dimension
+    if paths.ndim != 3 or paths.shape[2] != dimension:
+      raise ValueError(
+          f'paths must have shape [M, L, {dimension}], found {paths.shape}.'
+      )
+    steps, weights = evaluated_steps(paths.shape[1], self._evaluate_every)
+    return self._add(
+        state,
+        paths[:, steps].reshape(-1, dimension),
+        np.tile(weights, len(paths)),
+        paths.sum(axis=(0, 1)),
+    )
+
+  def add_bits(
+      self, state: AccountState, total_uplink_bits: Any, downlink_bits: Any
+  ) -> AccountState:
+    """Counts messages.
+
+    Args:
+      state: What was counted before.
+      total_uplink_bits: Bits sent by all clients together, a whole number.
+      downlink_bits: Bits broadcast, a whole number.
+
+    Returns:
+      The state after them.
+
+    Raises:
+      ValueError: If a number is negative or not whole.
+    """
+    uplink = _checked_count('total_uplink_bits', total_uplink_bits, 0)
+    downlink = _checked_count('downlink_bits', downlink_bits, 0)
+    return state._replace(
+        total_uplink_bits=state.total_uplink_bits + uplink,
+        downlink_bits=state.downlink_bits + downlink,
+    )
+
+  def record(
+      self, state: AccountState, last_point: np.ndarray
+  ) -> AccountRecord:
+    """Returns the columns.
+
+    Args:
+      state: What has been counted.
+      last_point: x as the server has it now, [d].
+    """
+    points = objectives.checked_points(
+        'last_point', np.asarray(last_point)[np.newaxis],
+        self._objective.dimension,
+    )
+    average_regret = float('nan')
+    if state.num_queries:
+      average = state.query_sum / state.num_queries
+      average_regret = float(self._regrets(average[np.newaxis])[0])
+    return AccountRecord(
+        num_queries=int(state.num_queries),
+        cumulative_regret=float(state.cumulative_regret),
+        last_regret=float(self._regrets(points)[0]),
+        average_regret=average_regret,
+        uplink_bits=int(state.total_uplink_bits) / self._num_clients,
+        downlink_bits=int(state.downlink_bits),
+        evaluate_every=self._evaluate_every,
+        num_evaluated=int(state.num_evaluated),
+    )
+
+  def _regrets(self, points: np.ndarray) -> np.ndarray:
+    return self._objective.values(points) - self._optimal_value
+
+  def _add(self, state, points, weights, query_sum):
+    regret = float(weights @ self._regrets(points))
+    return state._replace(
+        cumulative_regret=float(state.cumulative_regret) + regret,
+        num_queries=int(state.num_queries) + int(weights.sum()),
+        num_evaluated=int(state.num_evaluated) + len(points),
+        query_sum=state.query_sum + query_sum,
+    )
+
+
+def evaluated_steps(
+    num_steps: int, evaluate_every: int
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns which of consecutive steps are evaluated, and for how many each.
+
+  Args:
+    num_steps: L, at least 0.
+    evaluate_every: n, at least 1. The last run of steps may be shorter.
+
+  Returns:
+    The middle step of each run of n (the earlier of two), counted from 0, and
+    the lengths of the runs; int64.
+  """
+  starts = np.arange(0, num_steps, evaluate_every, dtype=np.int64)
+  lengths = np.minimum(evaluate_every, num_steps - starts)
+  return starts + (lengths - 1) // 2, lengths
+
+
+def _checked_count(name: str, value: Any, least: int) -> int:
+  is_bool = isinstance(value, (bool, np.bool_))
+  try:
+    count = operator.index(value)
+  except TypeError:
+    count = None
+  if is_bool or count is None or count < least:
+    raise ValueError(
+        f'{name} must be a whole number that is at least {least}, found '
+        f'{value!r}.'
+    )
+  return count
+
+
+def _checked_weights(
+    weights: Optional[np.ndarray], num_points: int
+) -> np.ndarray:
+  if weights is None:
+    return np.ones(num_points, np.int64)
+  weights = np.asarray(weights)
+  if weights.shape != (num_points,):
+    raise ValueError(
+        f'weights must have shape ({num_points},), found {weights.shape}.'
+    )
+  is_whole = weights.dtype.kind in 'iu' or np.array_equal(
+      weights, np.floor(weights)
+  )
+  if not is_whole or np.any(weights < 0):
+    raise ValueError(
+        f'weights must be whole numbers that are not negative, found {weights}.'
+    )
+  return weights.astype(np.int64)

@@ -1,0 +1,105 @@
+"""Least squares over all data, in closed form through the Gram matrix."""
+
+import dataclasses
+import functools
+from typing import Optional
+
+import numpy as np
+
+from baselines.experiment import objectives
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LeastSquares:
+  """f(x) = c sum_i w_i (<a_i, x> - y_i)^2.
+
+  Attributes:
+    features: a_i, [N, d]; kept as float64.
+    labels: y_i, [N].
+    loss_scale: c > 0. The scaling `row_sum` of the paper's synthetic data has c
+      = 1 / N.
+    example_weights: w_i >= 0, [N], brought to sum 1; None is 1 / N each.
+
+  Raises:
+    ValueError: If shapes do not fit or a number is not allowed.
+  """
+
+  features: np.ndarray
+  labels: np.ndarray
+  loss_scale: float = 1.0
+  example_weights: Optional[np.ndarray] = None
+
+  def __post_init__(self) -> None:
+    """Checks itself."""
+    objectives.set_checked_examples(self)
+    labels = np.asarray(self.labels, np.float64)
+    if not np.all(np.isfinite(labels)):
+      raise ValueError('labels must be finite, found one that is not.')
+    if not (np.isfinite(self.loss_scale) and self.loss_scale > 0.0):
+      raise ValueError(
+          'loss_scale must be a finite number above 0, found '
+          f'{self.loss_scale!r}.'
+      )
+    object.__setattr__(self, 'labels', labels)
+
+  @property
+  def dimension(self) -> int:
+    """d."""
+    return self.features.shape[1]
+
+  @functools.cached_property
+  def hessian(self) -> np.ndarray:
+    """H = 2 c sum_i w_i a_i a_i', [d, d]."""
+    weighted = self.features * self.example_weights[:, np.newaxis]
+    return 2.0 * self.loss_scale * (self.features.T @ weighted)
+
+  @functools.cached_property
+  def minimizer(self) -> np.ndarray:
+    """x*, [d]; the one of least norm if there are many."""
+    point = np.zeros(self.dimension)
+    # The second and third refine the first, by the residuals of the examples.
+    for _ in range(3):
+      point -= np.linalg.lstsq(self.hessian, self.gradient(point), rcond=None)[
+          0
+      ]
+    return point
+
+  @functools.cached_property
+  def least_value(self) -> float:
+    """f* = f(x*)."""
+    residuals = self.features @ self.minimizer - self.labels
+    return float(self.loss_scale * (self.example_weights @ residuals**2))
+
+  def values(self, points: np.ndarray) -> np.ndarray:
+    """Returns f* + 1/2 (x - x*)' H (x - x*), see `Objective`."""
+    points = objectives.checked_points('points', points, self.dimension)
+    values = np.empty(len(points))
+    most = objectives.BLOCK_BYTES // (16 * self.dimension)
+    for block in objectives.blocks(len(points), most):
+      differences = points[block] - self.minimizer
+      curved = differences @ self.hessian
+      values[block] = 0.5 * np.einsum('pi,pi->p', curved, differences)
+    return self.least_value + values
+
+  def gradient(self, point: np.ndarray) -> np.ndarray:
+    """See `Objective`."""
+    residuals = self.features @ point - self.labels
+    weighted = self.example_weights * residuals
+    return 2.0 * self.loss_scale * (weighted @ self.features)
+
+  def batch_gradients(
+      self, points: np.ndarray, rows: np.ndarray
+  ) -> np.ndarray:
+    """See `Objective`."""
+    features = self.features[rows]
+    residuals = np.einsum('mbd,md->mb', features, points) - self.labels[rows]
+    sums = np.einsum('mb,mbd->md', residuals, features)
+    return 2.0 * self.loss_scale * sums / rows.shape[1]
+
+  @functools.cached_property
+  def digest(self) -> str:
+    """A digest of all that f depends on."""
+    return objectives.digest_of(
+        'least squares', (self.loss_scale,),
+        self.features, self.labels, self.example_weights,
+    )

@@ -1,0 +1,108 @@
+"""Least squares against sums over the examples, one at a time."""
+
+import numpy as np
+import pytest
+
+from baselines.experiment import least_squares
+
+
+def _data(seed=0, num_examples=40, dimension=5):
+  generator = np.random.default_rng(seed)
+  features = generator.standard_normal((num_examples, dimension))
+  labels = features @ np.ones(dimension) + generator.standard_normal(
+      num_examples
+  )
+  return features, labels
+
+
+def _value(x, features, labels, weights, scale):
+  return scale * sum(
+      w * (sum(a * b for a, b in zip(row, x)) - y) ** 2
+      for w, row, y in zip(weights, features, labels)
+  )
+
+
+def test_values_are_the_sums_over_examples():
+  features, labels = _data()
+  weights = np.random.default_rng(1).random(len(labels))
+  f = least_squares.LeastSquares(features, labels, 0.3, weights)
+  points = np.random.default_rng(2).standard_normal((7, 5)) * 10
+  expected = [
+      _value(x, features, labels, weights / weights.sum(), 0.3) for x in points
+  ]
+  np.testing.assert_allclose(f.values(points), expected, rtol=1e-12)
+
+
+def test_row_sum_scaling_has_the_sample_gradient_of_section_8():
+  # (2 / N) X_i (<X_i, theta> - y_i), its mean that of f.
+  features, labels = _data()
+  n = len(labels)
+  f = least_squares.LeastSquares(features, labels, loss_scale=1 / n)
+  point = np.linspace(-1, 1, 5)
+  found = f.batch_gradients(np.tile(point, (n, 1)), np.arange(n)[:, np.newaxis])
+  expected = [
+      2 / n * a * (a @ point - y) for a, y in zip(features, labels)
+  ]
+  np.testing.assert_allclose(found, expected, rtol=1e-12)
+  np.testing.assert_allclose(found.mean(axis=0), f.gradient(point), rtol=1e-12)
+
+
+def test_batches_mean_their_examples_each_at_its_own_point():
+  features, labels = _data()
+  f = least_squares.LeastSquares(features, labels)
+  points = np.random.default_rng(3).standard_normal((2, 5))
+  rows = np.array([[0, 1, 1], [9, 3, 2]])
+  for point, batch, found in zip(points, rows, f.batch_gradients(points, rows)):
+    expected = np.mean(
+        [2 * features[i] * (features[i] @ point - labels[i]) for i in batch],
+        axis=0,
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_minimum_survives_large_offsets_of_the_labels():
+  # f* is 1e-20 of f(0): expanding squares would lose it.
+  features, _ = _data()
+  center = np.full(5, 1e6)
+  labels = features @ center
+  labels[0] += 1e-2
+  f = least_squares.LeastSquares(features, labels)
+  solution, residual, *_ = np.linalg.lstsq(
+      features, labels - features @ center, rcond=None
+  )
+  np.testing.assert_allclose(f.minimizer - center, solution, atol=1e-8)
+  np.testing.assert_allclose(f.least_value, residual[0] / 40, rtol=1e-5)
+  nearby = f.values(f.minimizer + 1e-3 * np.eye(5)[:1]) - f.least_value
+  np.testing.assert_allclose(nearby, [0.5e-6 * f.hessian[0, 0]], rtol=1e-6)
+
+
+def test_singular_gram_matrix_gives_the_least_norm():
+  features, labels = _data(dimension=3)
+  f = least_squares.LeastSquares(np.hstack([features, features]), labels)
+  expected = np.linalg.lstsq(features, labels, rcond=None)[0]
+  np.testing.assert_allclose(f.minimizer, np.tile(expected / 2, 2), rtol=1e-9)
+
+
+@pytest.mark.parametrize('scale', [0.0, -1.0, np.nan, np.inf])
+def test_bad_scale_is_refused(scale):
+  with pytest.raises(ValueError, match='loss_scale must be a finite number'):
+    least_squares.LeastSquares(*_data(), loss_scale=scale)
+
+
+def test_labels_must_be_finite():
+  features, labels = _data()
+  labels[3] = np.inf
+  with pytest.raises(ValueError, match='labels must be finite'):
+    least_squares.LeastSquares(features, labels)
+
+
+def test_digest_depends_on_data_and_scale():
+  features, labels = _data()
+  digests = {
+      least_squares.LeastSquares(features, labels).digest,
+      least_squares.LeastSquares(features, labels + 1e-12).digest,
+      least_squares.LeastSquares(features, labels, 2.0).digest,
+      least_squares.LeastSquares(features, labels, 1.0, np.arange(40)).digest,
+  }
+  assert len(digests) == 4
+  assert least_squares.LeastSquares(features, labels).digest in digests

@@ -1,0 +1,130 @@
+"""Softmax regression against plain sums, over all sizes of blocks."""
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from baselines.experiment import objectives
+from baselines.experiment import softmax_regression
+
+_F, _C, _N = 4, 3, 25
+
+
+def _objective(l2_strength=0.5, weights=None, seed=0):
+  generator = np.random.default_rng(seed)
+  return softmax_regression.SoftmaxRegression(
+      generator.standard_normal((_N, _F)), generator.integers(_C, size=_N),
+      _C, l2_strength, weights,
+  )
+
+
+def _points(num, scale=1.0):
+  return scale * np.random.default_rng(7).standard_normal((num, _F * _C))
+
+
+def _value(f, x):
+  """f as its definition says, in Python floats."""
+  total = 0.0
+  for a, y, w in zip(f.features, f.labels, f.example_weights):
+    logits = [
+        math.fsum(a[i] * x[i * _C + c] for i in range(_F)) for c in range(_C)
+    ]
+    top = max(logits)
+    total += w * (
+        top + math.log(sum(math.exp(z - top) for z in logits)) - logits[y]
+    )
+  return total + f.l2_strength / 2 * sum(x * x)
+
+
+@pytest.mark.parametrize('block_bytes', [1, 700, 5000, 2**24])
+@pytest.mark.parametrize('scale', [1.0, 1e3])
+def test_values_are_the_sums_over_examples(monkeypatch, block_bytes, scale):
+  monkeypatch.setattr(objectives, 'BLOCK_BYTES', block_bytes)
+  f = _objective(weights=np.random.default_rng(1).random(_N))
+  points = _points(70, scale)
+  np.testing.assert_allclose(
+      f.values(points), [_value(f, x) for x in points], rtol=1e-12
+  )
+
+
+def test_zero_weights_give_log_of_the_classes():
+  f = _objective()
+  assert f.values(np.zeros((1, 12)))[0] == pytest.approx(np.log(3), rel=1e-15)
+
+
+def test_diverged_points_spoil_only_themselves():
+  f, points = _objective(), _points(3)
+  points[1] = np.nan
+  values = f.values(points)
+  assert np.isnan(values[1])
+  np.testing.assert_allclose(values[[0, 2]], f.values(_points(3)[[0, 2]]))
+  assert not np.isfinite(f.values(np.full((1, 12), np.inf))[0])
+
+
+def test_gradient_and_hessian_are_the_derivatives():
+  f, point = _objective(), _points(1)[0]
+  step = 1e-6 * np.eye(12)
+  slopes = (f.values(point + step) - f.values(point - step)) / 2e-6
+  np.testing.assert_allclose(f.gradient(point), slopes, atol=1e-8)
+  product = f.hessian_products_at(point)
+  for direction in np.eye(12)[[0, 5, 11]]:
+    change = (
+        f.gradient(point + 1e-6 * direction)
+        - f.gradient(point - 1e-6 * direction)
+    ) / 2e-6
+    np.testing.assert_allclose(product(direction), change, atol=1e-8)
+
+
+def test_batches_mean_their_examples_each_at_its_own_point():
+  f, points = _objective(), _points(2)
+  rows = np.array([[0, 1, 1], [9, 3, 2]])
+  for point, batch, found in zip(points, rows, f.batch_gradients(points, rows)):
+    part = softmax_regression.SoftmaxRegression(
+        f.features[batch], f.labels[batch], _C, 0.5
+    )
+    np.testing.assert_allclose(found, part.gradient(point), rtol=1e-10)
+
+
+@pytest.mark.parametrize('arguments, expected', [
+    ({'num_classes': 1}, 'num_classes must be at least 2, found 1'),
+    ({'l2_strength': -0.1}, 'l2_strength must be a finite number'),
+    ({'l2_strength': np.nan}, 'l2_strength must be a finite number'),
+    ({'labels': [0, 3]}, r'labels must be whole numbers in \[0, 3\), found'),
+    ({'labels': [0, 0.5]}, 'labels must be whole numbers'),
+    ({'labels': [0, -1]}, 'labels must be whole numbers'),
+])
+def test_bad_arguments_are_refused(arguments, expected):
+  sound = {
+      'features': np.ones((2, 4)), 'labels': [0, 1], 'num_classes': 3,
+      'l2_strength': 0.5,
+  }
+  with pytest.raises(ValueError, match=expected):
+    softmax_regression.SoftmaxRegression(**{**sound, **arguments})
+
+
+def test_digest_depends_on_data_and_parameters():
+  digests = {
+      _objective().digest, _objective(0.4).digest, _objective(seed=1).digest,
+      _objective(weights=np.arange(_N)).digest,
+  }
+  assert len(digests) == 4
+  assert _objective().digest in digests
+
+
+def test_memory_is_that_of_the_blocks(monkeypatch):
+  # All logits at once would be 20 MB.
+  monkeypatch.setattr(objectives, 'BLOCK_BYTES', 2**20)
+  generator = np.random.default_rng(0)
+  f = softmax_regression.SoftmaxRegression(
+      generator.random((1000, 20)), generator.integers(5, size=1000), 5, 0.5
+  )
+  points = generator.random((500, 100))
+  expected = f.values(points)
+  tracemalloc.start()
+  found = f.values(points)
+  peak = tracemalloc.get_traced_memory()[1]
+  tracemalloc.stop()
+  assert peak < 1.5 * 2**20
+  assert np.array_equal(found, expected)
