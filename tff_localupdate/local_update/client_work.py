@@ -169,19 +169,21 @@ def _result(
 ) -> ClientResult:
   """Returns what is sent: zeros by an empty client, whatever it computed."""
   used = tf.cast(~is_empty, tf.int32)
-
-  def unless_empty(value):
-    # Even if the value is not finite, and exactly the value if it is used.
-    return tf.math.multiply_no_nan(value, tf.cast(used, value.dtype))
-
-  update = tf.nest.map_structure(unless_empty, update)
+  computed = (update, loss)
+  # A branch, not a product: it costs no pass over the weights, and what an
+  # empty client computed need not be finite.
+  update, loss = tf.cond(
+      is_empty,
+      lambda: tf.nest.map_structure(tf.zeros_like, computed),
+      lambda: tf.nest.map_structure(tf.identity, computed),
+  )
   is_finite = tf.reduce_all([
       tf.reduce_all(tf.math.is_finite(leaf)) for leaf in tf.nest.flatten(update)
   ])
   return ClientResult(
       update=update,
       totals=ClientTotals(
-          loss=unless_empty(loss),
+          loss=loss,
           clients_used=used,
           clients_empty=1 - used,
           clients_non_finite=tf.cast(~is_finite, tf.int32),
