@@ -11,6 +11,7 @@ from typing import Any, Optional
 
 from baselines.tasks import databases
 from baselines.tasks import downloads
+from baselines.tasks import idx_files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +29,8 @@ class TaskEntry:
     num_clients: Training clients of each source that reads no files; None if
       only the built task knows.
     database: The TFF database of the sources `cache` and `download`, if any.
+    num_idx_clients: Training clients of the source `idx`, if there is one; see
+      `idx_files`.
   """
 
   build: str
@@ -37,6 +40,7 @@ class TaskEntry:
   has_accuracy: bool
   num_clients: Mapping[str, Optional[int]]
   database: Optional[databases.DatabaseSpec] = None
+  num_idx_clients: Optional[int] = None
 
 
 _TFF_SOURCES = ('synthetic', 'cache', 'download')
@@ -79,6 +83,18 @@ TASKS: Mapping[str, TaskEntry] = {
         has_accuracy=False,
         num_clients={'synthetic': 100},
     ),
+    'mnist_logistic': TaskEntry(
+        build='baselines.tasks.mnist_logistic:build',
+        models=('logistic',),
+        data_sources=('embedded', 'idx'),
+        description=(
+            'Digits by logistic regression with an L2 penalty, 10 clients: 8x8'
+            ' ones of scikit-learn, or MNIST from its idx files.'
+        ),
+        has_accuracy=True,
+        num_clients={'embedded': 10},
+        num_idx_clients=10,
+    ),
     'quadratics': TaskEntry(
         build='baselines.tasks.quadratics:build',
         models=('two_clients', 'interval'),
@@ -87,6 +103,14 @@ TASKS: Mapping[str, TaskEntry] = {
         has_accuracy=False,
         # Depends on the model.
         num_clients={'synthetic': None},
+    ),
+    'scaled_regression': TaskEntry(
+        build='baselines.tasks.scaled_regression:build',
+        models=('row_sum', 'frobenius', 'row', 'row_loss'),
+        data_sources=('synthetic',),
+        description='Least squares of the CEAL paper, 10 generated clients.',
+        has_accuracy=False,
+        num_clients={'synthetic': 10},
     ),
     'shakespeare': TaskEntry(
         build='baselines.tasks.shakespeare:build',
@@ -145,14 +169,14 @@ def check_data(
 ) -> Optional[int]:
   """Checks, in well under a second, that the task's data can be read.
 
-  Looks at the file's presence, its size against the size that its header
-  states, its tables and splits; reads no example.
+  Looks at the files' presence, their sizes against the sizes that their headers
+  state, a database's tables and splits; reads no example.
 
   Args:
     name: A key of `TASKS`.
     data_source: One of the entry's `data_sources`.
     data_dir: The folder with TFF's database, for `cache` (needed) and
-      `download` (default `~/.tff`).
+      `download` (default `~/.tff`); that with the four files for `idx`.
 
   Returns:
     The number of training clients, or None if only the built task knows: the
@@ -161,7 +185,7 @@ def check_data(
   Raises:
     FileNotFoundError: If the folder or the file is not there.
     ValueError: If a choice is unknown, a folder is given that the source would
-      ignore, or the file is cut, not a database, or lacks tables or a split.
+      ignore, or a file is cut, of another format, or lacks tables or a split.
   """
   entry = task_entry(name)
   check_choices(name, entry.models[0], data_source)
@@ -172,6 +196,9 @@ def check_data(
           f' reads no files, got {data_dir!r}.'
       )
     return entry.num_clients[data_source]
+  if data_source == 'idx':
+    idx_files.check_folder(data_dir)
+    return entry.num_idx_clients
   if entry.database is None:
     raise ValueError(f'task {name!r} has no database for {data_source!r}.')
   if data_source == 'download':

@@ -58,9 +58,11 @@ _ALLOWED = {
     'baselines.algorithms': (
         'baselines.settings',
         'baselines.tasks.task',
+        'tff_localupdate.arguments',
         'tff_localupdate.ceal',
         'tff_localupdate.compression',
         'tff_localupdate.local_update',
+        'tff_localupdate.model_losses',
         'tff_localupdate.server_optimizers',
         'tff_localupdate.theta',
     ),

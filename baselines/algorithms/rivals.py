@@ -1,0 +1,278 @@
+"""The rivals of CEAL as iterative processes: one `next` is one round."""
+
+import collections
+from collections.abc import Callable
+from typing import Any, Optional
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from baselines.algorithms import rival_round
+from tff_localupdate import arguments
+from tff_localupdate import model_losses
+from tff_localupdate import theta as theta_lib
+from tff_localupdate.compression import codes
+from tff_localupdate.compression import quantizers
+from tff_localupdate.compression import random_seeds
+from tff_localupdate.local_update import client_types
+from tff_localupdate.local_update import inner_loop
+from tff_localupdate.local_update import server_step
+
+
+class RivalProcess(tff.templates.IterativeProcess):
+  """One of the algorithms, with what a loop around it has to know.
+
+  `initialize` and `next` are TFF computations, see `build_process`. The other
+  methods are plain functions of a `rival_round.RivalState`.
+  """
+
+  def __init__(
+      self,
+      initialize_fn: tff.Computation,
+      next_fn: tff.Computation,
+      initial_values_fn: Callable[[Any], rival_round.RivalState],
+      rules: rival_round.RoundRules,
+  ):
+    super().__init__(initialize_fn, next_fn)
+    self._initial_values_fn = tf.function(initial_values_fn, autograph=False)
+    self._rules = rules
+
+  def initialize_with_seed(self, seed: int) -> rival_round.RivalState:
+    """Returns the initial state for another seed; nothing compiles anew."""
+    random_seeds.check_seed('seed', seed)
+    return self._initial_values_fn(tf.constant(seed, tf.int64))
+
+  def samples_needed(self, state: rival_round.RivalState) -> int:
+    """Returns how many batches each client queries in the next round."""
+    return int(state.next_queries)
+
+  def rows_needed(self, state: rival_round.RivalState) -> int:
+    """Returns L, the rows of `batches`; those not queried may be anything."""
+    del state
+    return self._rules.num_steps
+
+  def is_finished(self, state: rival_round.RivalState) -> bool:
+    """Returns whether all T queries are done; then `next` changes nothing."""
+    return int(state.next_queries) == 0
+
+  def get_hparams(
+      self, state: rival_round.RivalState
+  ) -> collections.OrderedDict[str, Any]:
+    """Returns `step_size`, and `server_factor` if the algorithm has one."""
+    names = self._rules.hparam_names
+    return collections.OrderedDict((n, getattr(state, n)) for n in names)
+
+  def set_hparams(
+      self,
+      state: rival_round.RivalState,
+      hparams: collections.OrderedDict[str, Any],
+  ) -> rival_round.RivalState:
+    """Returns `state` with other values of those, numbers above 0."""
+    changes = {}
+    for name, value in hparams.items():
+      arguments.check_choice('hparams', name, self._rules.hparam_names)
+      arguments.check_positive(name, float(value))
+      dtype = tf.convert_to_tensor(getattr(state, name)).dtype
+      value = tf.convert_to_tensor(value, dtype_hint=dtype)
+      changes[name] = tf.cast(value, dtype)
+    return state._replace(**changes)
+
+  def get_model_weights(
+      self, state: rival_round.RivalState
+  ) -> tff.learning.models.ModelWeights:
+    """Returns the model weights in `state`."""
+    return state.model_weights
+
+  def set_model_weights(
+      self,
+      state: rival_round.RivalState,
+      model_weights: tff.learning.models.ModelWeights,
+  ) -> rival_round.RivalState:
+    """Returns `state` with other weights of the same shapes and dtypes."""
+    return server_step.set_model_weights(state, model_weights)
+
+
+class FloatQuantizer(quantizers.Quantizer):
+  """Sends all numbers as they are, as floats in the header."""
+
+  def quantize(
+      self, vector: tf.Tensor, resolution: Any, seed: tf.Tensor
+  ) -> quantizers.QuantizedVector:
+    return quantizers.QuantizedVector(tf.zeros([0], tf.int64), header=vector)
+
+  def dequantize(
+      self, quantized: quantizers.QuantizedVector, resolution: Any
+  ) -> tf.Tensor:
+    return quantized.header
+
+
+def build_process(
+    model: tff.learning.models.FunctionalModel,
+    rules: rival_round.RoundRules,
+    *,
+    batch_size: int,
+    step_size: float,
+    server_factor: float = 1.0,
+    seed: int = 0,
+    dtype: Optional[str] = None,
+) -> RivalProcess:
+  """Builds the process of an algorithm. `next` has the type
+
+      (<S@SERVER, {C}@CLIENTS> -> <state=S@SERVER, metrics=R@SERVER>)
+
+  with S a `rival_round.RivalState`, R a `rival_round.RivalMetrics` and C a
+  `rival_round.ClientSteps`, its batches of leaves [L, B, ...]. x_1 is the
+  initial weights of the model. If the horizon ends before a round has L
+  queries, its time passes and nothing is sent.
+
+  Args:
+    model: The model; its loss is a mean over the examples of a batch, plus, if
+      need be, what depends on the weights only.
+    rules: The rules of the run.
+    batch_size: B, the examples of a query.
+    step_size: The initial eta, above 0.
+    server_factor: The initial a, above 0.
+    seed: A whole number; determines all draws.
+    dtype: `float32` or `float64`, which the trainable weights of `model` must
+      have. None takes theirs.
+
+  Returns:
+    The `RivalProcess`.
+
+  Raises:
+    TypeError: If `model` is not of its type.
+    ValueError: If any other argument is out of its range.
+  """
+  arguments.check_type('model', model, tff.learning.models.FunctionalModel)
+  arguments.check_positive('step_size', step_size)
+  arguments.check_positive('server_factor', server_factor)
+  random_seeds.check_seed('seed', seed)
+  weights, dtype = _checked_weights(model, dtype)
+  client_type = _client_type(model.input_spec, rules.num_steps, batch_size)
+
+  def initial_values(seed):
+    zero = tf.constant(0, tf.int64)
+    return rival_round.RivalState(
+        model_weights=tf.nest.map_structure(tf.constant, weights),
+        step_size=tf.constant(step_size, dtype),
+        server_factor=tf.constant(server_factor, dtype),
+        round_num=zero,
+        time_used=zero,
+        next_queries=rules.next_queries(zero),
+        total_uplink_bits=zero,
+        downlink_bits=zero,
+        seed=seed,
+    )
+
+  @tff.tensorflow.computation
+  def initial_state():
+    return initial_values(tf.constant(seed, tf.int64))
+
+  state_type = initial_state.type_signature.result
+
+  @tff.tensorflow.computation(client_type, state_type)
+  def work(client, state):
+    losses = model_losses.build_model_losses(
+        model, state.model_weights.non_trainable
+    )
+    return rival_round.client_round(rules, losses.training, state, client)
+
+  @tff.tensorflow.computation
+  def update(state, totals):
+    return rival_round.server_round(rules, state, totals)
+
+  @tff.federated_computation
+  def initialize():
+    return tff.federated_eval(initial_state, tff.SERVER)
+
+  @tff.federated_computation(
+      tff.FederatedType(state_type, tff.SERVER),
+      tff.FederatedType(client_type, tff.CLIENTS),
+  )
+  def next_fn(state, clients):
+    sent = tff.federated_map(work, (clients, tff.federated_broadcast(state)))
+    new_state, metrics = tff.federated_map(
+        update, (state, tff.federated_sum(sent))
+    )
+    return tff.learning.templates.LearningProcessOutput(new_state, metrics)
+
+  return RivalProcess(initialize, next_fn, initial_values, rules)
+
+
+def float_message() -> dict[str, Any]:
+  """Returns the fields of `RoundRules` for vectors sent as floats."""
+  # The code has no integers to carry.
+  return dict(quantizer=FloatQuantizer(), code=codes.SignedUnaryCode())
+
+
+def qsgd_message(levels: int, code: Optional[codes.Code]) -> dict[str, Any]:
+  """Returns the fields of `RoundRules` for vectors sent by QSGD.
+
+  Args:
+    levels: s, a whole number from 1 to 2^31 - 1.
+    code: The code of the integers; None is the one of fixed width for s.
+  """
+  arguments.check_count('levels', levels)
+  return dict(
+      quantizer=quantizers.QsgdQuantizer(),
+      code=codes.FixedWidthCode(levels) if code is None else code,
+      resolution=levels,
+  )
+
+
+def local_steps(num_steps: int) -> rival_round.WorkFn:
+  """Returns the work of a client that takes L local steps.
+
+  From x_t it goes to x_m by steps of size eta along gradients g_k, and sends
+
+      v_m = sum_k g_k = (x_t - x_m) / eta
+
+  which is computed as the sum: nothing divides by eta.
+
+  Args:
+    num_steps: L.
+  """
+  arguments.check_count('num_steps', num_steps)
+  theta = theta_lib.Theta.ones(num_steps)
+
+  def work(loss_fn, weights, batches, client_learning_rate):
+    update, loss = inner_loop.inner_loop_and_first_loss(
+        loss_fn, weights, batches, client_learning_rate, theta
+    )
+    return loss, update
+
+  return work
+
+
+def _client_type(
+    input_spec: Any, num_steps: int, batch_size: int
+) -> tff.StructType:
+  """Returns the type of a `rival_round.ClientSteps`."""
+  batches = client_types.batches_type(input_spec, num_steps, batch_size)
+  return tff.to_type(
+      rival_round.ClientSteps(
+          batches=batches.batches,
+          num_examples=batches.num_examples,
+          seed=tff.TensorType(np.int64),
+      )
+  )
+
+
+def _checked_weights(
+    model: tff.learning.models.FunctionalModel, dtype: Optional[str]
+) -> tuple[tff.learning.models.ModelWeights, str]:
+  """Returns the model's weights as arrays, and the dtype of the trainable."""
+  trainable, non_trainable = tf.nest.map_structure(
+      np.asarray, model.initial_weights
+  )
+  found = sorted({leaf.dtype.name for leaf in tf.nest.flatten(trainable)})
+  allowed = [arguments.checked_dtype(dtype)] if dtype else list(
+      arguments.FLOAT_DTYPES
+  )
+  if len(found) != 1 or found[0] not in allowed:
+    raise ValueError(
+        f'model must have trainable weights of dtype {" or ".join(allowed)}, '
+        f'all of one, found {", ".join(found) or "no weights"}.'
+    )
+  return tff.learning.models.ModelWeights(trainable, non_trainable), found[0]
