@@ -159,7 +159,7 @@ class ExecutionConfig:
       False, 'Stop before the first round unless the work runs on GPUs.'
   )
   deterministic: bool = setting(
-      True, 'Use only kernels that give the same bits each time.'
+      True, 'On GPUs, use only kernels that give the same bits each time.'
   )
 
   def __post_init__(self) -> None:

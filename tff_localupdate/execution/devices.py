@@ -22,9 +22,10 @@ def configure(
       `'GPU:0,GPU:1'`, `'CPU:0'`, as one text or a sequence. Several devices
       share each cohort.
     require_gpu: Refuse to go on unless all chosen devices are GPUs.
-    deterministic: Ask TensorFlow for deterministic kernels, so that the same
-      seed gives the same bits on one device. TensorFlow then refuses random
-      operations without a seed, so its global seed is set, too.
+    deterministic: On GPUs, ask TensorFlow for deterministic kernels, so that
+      the same seed gives the same bits on one device; the CPU kernels used here
+      are so anyway. TensorFlow then refuses to trace random operations without
+      a seed, such as the noise of differential privacy.
 
   Returns:
     Full device names, such as `('/device:GPU:0',)`.
@@ -34,9 +35,6 @@ def configure(
     ValueError: If a device does not exist or is named twice.
   """
   _grow_memory()
-  if deterministic:
-    tf.random.set_seed(1)
-    tf.config.experimental.enable_op_determinism()
   gpus = tf.config.list_logical_devices('GPU')
   if require_gpu and not gpus:
     raise RuntimeError(
@@ -49,6 +47,8 @@ def configure(
     raise RuntimeError(
         f'require_gpu: devices {list(chosen)} include one that is no GPU.'
     )
+  if deterministic and any('GPU' in name for name in chosen):
+    tf.config.experimental.enable_op_determinism()
   return chosen
 
 
