@@ -128,7 +128,7 @@ def femnist() -> Workload:
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(
         labels=label, logits=output))
 
-  return Workload('femnist (cnn, M 10, K 10, B 20)', 10, 10, 20, 0.001, 0.001,
+  return Workload('femnist (cnn, M 10, K 10, B 20)', 10, 10, 20, 1e-4, 1e-4,
                   (28, 28, 1), (), 62, weights, predict, loss)
 
 
