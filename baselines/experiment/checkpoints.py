@@ -71,7 +71,14 @@ def load(folder: pathlib.Path, round_num: int) -> list[np.ndarray]:
       leaves = [archive[name] for name in names]
   except FileNotFoundError:
     raise
-  except (zipfile.BadZipFile, ValueError, KeyError, EOFError, OSError) as error:
+  except (
+      zipfile.BadZipFile,
+      ValueError,
+      KeyError,
+      EOFError,
+      OSError,
+      RuntimeError,  # also NotImplementedError: flags of the archive are off
+  ) as error:
     raise ValueError(f'Checkpoint {path} is damaged: {error}') from error
   if stored != _digest(round_num, leaves):
     raise ValueError(f'Checkpoint {path} is damaged: its digest differs.')

@@ -104,7 +104,7 @@ def parse(
     define(field.name, None, field.metadata['help'], flag_values=values)
   try:
     rest = values(['command', *arguments])[1:]
-  except flags.Error as error:
+  except (flags.Error, UnicodeDecodeError) as error:
     raise command.InputError(command.one_line(error)) from error
   if rest:
     raise command.InputError(

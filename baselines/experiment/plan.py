@@ -55,6 +55,7 @@ def plan_run(
   default = pathlib.Path(DEFAULT_ROOT) / config_json.run_id(config)
   path = pathlib.Path(output_dir).expanduser() if output_dir else default
   folder = run_folder_lib.RunFolder(path)
+  run_folder_lib.check_writable(path)
   stage = find_stage(config, folder)
   if stage != DONE:
     folder.check_unlocked()

@@ -155,9 +155,37 @@ class RunFolder:
 
   def check_unlocked(self) -> None:
     """Raises `command.InputError` if another process works on the folder."""
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(OSError):  # no lock yet, or not ours to read
       with open(self.path / 'lock', 'r', encoding='utf-8') as stream:
         _acquire(stream, self.path)
+
+
+def check_writable(path: pathlib.Path, name: str = 'output_dir') -> None:
+  """Checks that a folder can be written, or made; writes nothing.
+
+  Args:
+    path: The folder.
+    name: The setting that names it.
+
+  Raises:
+    command.InputError: If the nearest existing folder above cannot be written,
+      or is none, or the path is no path at all.
+  """
+  try:
+    nearest = path.absolute()
+    while not nearest.exists() and nearest != nearest.parent:
+      nearest = nearest.parent
+    nearest.stat()
+    usable = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
+  except (OSError, ValueError) as error:
+    raise command.InputError(
+        f'{name} must be a folder that can be written: {error}.'
+    ) from error
+  if not usable:
+    raise command.InputError(
+        f'{name} must be a folder that can be written, found {nearest} on the '
+        f'way to {path}.'
+    )
 
 
 def _acquire(stream, path: pathlib.Path) -> None:

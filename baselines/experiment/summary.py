@@ -67,6 +67,24 @@ def summarize(
   )
 
 
+def nothing_known(
+    config: config_lib.ExperimentConfig, folder: run_folder_lib.RunFolder
+) -> RunSummary:
+  """Returns the outcome of a run whose folder cannot be read."""
+  return RunSummary(
+      config=config,
+      path=str(folder.path),
+      status='unknown',
+      round=0,
+      reason='',
+      first_population_loss=None,
+      population_loss=None,
+      test_accuracy=None,
+      last_loss=None,
+      seconds=0.0,
+  )
+
+
 def run_table(outcome: RunSummary) -> str:
   """Returns the closing table of a single run."""
   import pandas as pd  # pylint: disable=g-import-not-at-top

@@ -79,7 +79,9 @@ def load_run(path: pathlib.Path) -> Run:
         for name, value in component.items()
     }
     metrics = _read_metrics(path / 'metrics.csv')
-  except (OSError, ValueError, KeyError, AttributeError) as error:
+  except (
+      OSError, ValueError, KeyError, TypeError, AttributeError
+  ) as error:
     raise ValueError(f'Run folder {path} cannot be read: {error}') from error
   return Run(path, settings, _read_status(path / 'status.json'), metrics)
 
@@ -97,11 +99,14 @@ def _read_metrics(path: pathlib.Path) -> pd.DataFrame:
   text = path.read_text()
   # A run at work may have written a part of its next row.
   whole = text[: text.rfind('\n') + 1]
-  return pd.read_csv(io.StringIO(whole))
+  metrics = pd.read_csv(io.StringIO(whole))
+  if 'round' not in metrics:
+    raise ValueError('metrics.csv has no column round.')
+  return metrics
 
 
 def _read_status(path: pathlib.Path) -> str:
   try:
     return json.loads(path.read_text())['status']
-  except (OSError, ValueError, KeyError):
+  except (OSError, ValueError, KeyError, TypeError):
     return 'unknown'

@@ -12,6 +12,7 @@ from baselines.experiment import plan as plan_lib
 from baselines.experiment import run_folder
 from baselines.experiment import stopping
 from baselines.sweeps import config as sweep_config
+from baselines.sweeps import folder as folder_lib
 from baselines.sweeps import grid as grid_lib
 from baselines.sweeps import runner
 
@@ -39,6 +40,7 @@ def main(arguments: list[str]) -> int:
     raise command.InputError(command.one_line(error)) from error
   plan_lib.check_inputs(parsed.config)
   folder = pathlib.Path(output.output_dir).expanduser()
+  folder_lib.check_folder(folder, output.figure)
   if output.dry_run:
     return _print_plan(configs, folder)
   with stopping.Interruption() as interruption:

@@ -53,7 +53,11 @@ def run_points(
     outcomes.update(_run_all(to_run, interruption, tensorboard))
   for plan in plans:
     if plan.config not in outcomes:
-      outcomes[plan.config] = summary.summarize(plan.config, plan.folder)
+      try:
+        known = summary.summarize(plan.config, plan.folder)
+      except command.InputError as error:
+        known = _failed(plan.config, plan.folder, error)
+      outcomes[plan.config] = known
   return [outcomes[config] for config in configs]
 
 
@@ -86,8 +90,9 @@ def _failed(
     error: Exception,
 ) -> summary.RunSummary:
   command.report(f'{run.path}: failed: {command.one_line(error)}')
-  return dataclasses.replace(
-      summary.summarize(config, run),
-      status=run_folder.FAILED,
-      reason=command.one_line(error),
-  )
+  reason = command.one_line(error)
+  try:
+    known = summary.summarize(config, run)
+  except command.InputError:  # the folder itself cannot be read
+    known = summary.nothing_known(config, run)
+  return dataclasses.replace(known, status=run_folder.FAILED, reason=reason)
