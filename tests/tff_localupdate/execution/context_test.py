@@ -215,27 +215,6 @@ def test_no_process_is_started(context, scalar_process):
   assert not any('worker' in name for name in names)
 
 
-class _ListDataSource(tff.program.FederatedDataSource):
-  """The same values in each round."""
-
-  def __init__(self, data):
-    self._data = data
-
-  @property
-  def federated_type(self):
-    return tff.FederatedType(np.float32, tff.CLIENTS)
-
-  @property
-  def capabilities(self):
-    return []
-
-  def iterator(self):
-    raise NotImplementedError
-
-  def select(self, num_clients):
-    return self._data[:num_clients]
-
-
 def test_native_program_context_runs_rounds(scalar_process):
   native = tff.program.NativeFederatedContext(
       execution.AsyncInProcessContext())
