@@ -140,8 +140,8 @@ class ExecutionConfig:
 
   jit: str = setting(
       'auto',
-      'Whether XLA compiles the round: auto (except convolutions on CPU), on '
-      'or off.',
+      'Whether XLA compiles the round: auto (except convolutional and '
+      'recurrent models on CPU), on or off.',
       choices=('auto', 'on', 'off'),
   )
   clients: str = setting(
