@@ -11,7 +11,7 @@ from baselines.algorithms import rivals
 def build_fed_avg(
     model: tff.learning.models.FunctionalModel,
     *,
-    num_steps: int,
+    local_steps: int,
     batch_size: int,
     step_size: float,
     horizon: Optional[int] = None,
@@ -34,7 +34,7 @@ def build_fed_avg(
 
   Args:
     model: The model, see `rivals.build_process`.
-    num_steps: L.
+    local_steps: L.
     batch_size: B, the examples of a query.
     step_size: The initial eta, above 0.
     horizon: T, the queries of each client in all; None if there is no end.
@@ -49,8 +49,8 @@ def build_fed_avg(
     ValueError: If any other argument is out of its range.
   """
   rules = rival_round.RoundRules(
-      work=rivals.local_steps(num_steps),
-      num_steps=num_steps,
+      work=rivals.local_sgd(local_steps),
+      local_steps=local_steps,
       horizon=horizon,
       **rivals.float_message(),
   )

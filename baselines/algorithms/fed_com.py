@@ -12,10 +12,10 @@ from tff_localupdate.compression import codes
 def build_fed_com(
     model: tff.learning.models.FunctionalModel,
     *,
-    num_steps: int,
+    local_steps: int,
     batch_size: int,
     step_size: float,
-    levels: int,
+    quantization_levels: int,
     server_factor: float = 10.0,
     code: Optional[codes.Code] = None,
     horizon: Optional[int] = None,
@@ -39,10 +39,10 @@ def build_fed_com(
 
   Args:
     model: The model, see `rivals.build_process`.
-    num_steps: L.
+    local_steps: L.
     batch_size: B, the examples of a query.
     step_size: The initial eta, above 0.
-    levels: s, a whole number that is at least 1.
+    quantization_levels: s, a whole number that is at least 1.
     server_factor: The initial a, above 0.
     code: The code whose bits are counted; None is the one of fixed width.
     horizon: T, the queries of each client in all; None if there is no end.
@@ -57,11 +57,11 @@ def build_fed_com(
     ValueError: If any other argument is out of its range.
   """
   rules = rival_round.RoundRules(
-      work=rivals.local_steps(num_steps),
-      num_steps=num_steps,
+      work=rivals.local_sgd(local_steps),
+      local_steps=local_steps,
       horizon=horizon,
       hparam_names=('step_size', 'server_factor'),
-      **rivals.qsgd_message(levels, code),
+      **rivals.qsgd_message(quantization_levels, code),
   )
   return rivals.build_process(
       model,

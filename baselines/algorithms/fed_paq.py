@@ -12,10 +12,10 @@ from tff_localupdate.compression import codes
 def build_fed_paq(
     model: tff.learning.models.FunctionalModel,
     *,
-    num_steps: int,
+    local_steps: int,
     batch_size: int,
     step_size: float,
-    levels: int,
+    quantization_levels: int,
     code: Optional[codes.Code] = None,
     horizon: Optional[int] = None,
     seed: int = 0,
@@ -38,10 +38,10 @@ def build_fed_paq(
 
   Args:
     model: The model, see `rivals.build_process`.
-    num_steps: L.
+    local_steps: L.
     batch_size: B, the examples of a query.
     step_size: The initial eta, above 0.
-    levels: s, a whole number that is at least 1.
+    quantization_levels: s, a whole number that is at least 1.
     code: The code whose bits are counted; None is the one of fixed width.
     horizon: T, the queries of each client in all; None if there is no end.
     seed: A whole number; determines all draws.
@@ -55,10 +55,10 @@ def build_fed_paq(
     ValueError: If any other argument is out of its range.
   """
   rules = rival_round.RoundRules(
-      work=rivals.local_steps(num_steps),
-      num_steps=num_steps,
+      work=rivals.local_sgd(local_steps),
+      local_steps=local_steps,
       horizon=horizon,
-      **rivals.qsgd_message(levels, code),
+      **rivals.qsgd_message(quantization_levels, code),
   )
   return rivals.build_process(
       model,

@@ -14,7 +14,7 @@ from tff_localupdate.local_update import inner_loop
 def build_minibatch_sgd(
     model: tff.learning.models.FunctionalModel,
     *,
-    num_steps: int,
+    local_steps: int,
     batch_size: int,
     step_size: float,
     horizon: Optional[int] = None,
@@ -33,7 +33,7 @@ def build_minibatch_sgd(
 
   Args:
     model: The model, see `rivals.build_process`.
-    num_steps: L.
+    local_steps: L.
     batch_size: B, the examples of a query.
     step_size: The initial eta, above 0.
     horizon: T, the queries of each client in all; None if there is no end.
@@ -49,7 +49,7 @@ def build_minibatch_sgd(
   """
   rules = rival_round.RoundRules(
       work=_mean_gradient,
-      num_steps=num_steps,
+      local_steps=local_steps,
       horizon=horizon,
       takes_local_steps=False,
       **rivals.float_message(),

@@ -124,7 +124,7 @@ class RoundRules:
 
   Attributes:
     work: What a client computes.
-    num_steps: L, the queries of a round.
+    local_steps: L, the queries of a round.
     quantizer: Q.
     code: The code whose bits are counted.
     resolution: The resolution of Q.
@@ -134,7 +134,7 @@ class RoundRules:
   """
 
   work: WorkFn
-  num_steps: int
+  local_steps: int
   quantizer: quantizers.Quantizer
   code: codes.Code
   resolution: Any = None
@@ -143,19 +143,19 @@ class RoundRules:
   hparam_names: tuple[str, ...] = ('step_size',)
 
   def __post_init__(self):
-    arguments.check_count('num_steps', self.num_steps)
+    arguments.check_count('local_steps', self.local_steps)
     arguments.check_type('code', self.code, codes.Code)
     if self.horizon is not None:
       arguments.check_count('horizon', self.horizon)
 
   def next_queries(self, time_used: tf.Tensor) -> tf.Tensor:
     """Returns the queries of the next round, after `time_used` ones."""
-    most = tf.constant(self.num_steps, tf.int64)
+    most = tf.constant(self.local_steps, tf.int64)
     return tf.minimum(most, self.horizon - time_used) if self.horizon else most
 
   def sends(self, state: RivalState) -> tf.Tensor:
     """Returns whether the next round is whole, so that messages are sent."""
-    return tf.equal(state.next_queries, self.num_steps)
+    return tf.equal(state.next_queries, self.local_steps)
 
   def client_learning_rate(self, state: RivalState) -> tf.Tensor:
     """Returns the rate of local steps."""
@@ -215,7 +215,7 @@ def client_round(
   is_empty = client.num_examples <= 0
   is_used = tf.logical_and(rules.sends(state), tf.logical_not(is_empty))
   is_finite = tf.reduce_all(tf.math.is_finite(vector))
-  num_steps, batch_size = tf.nest.flatten(client.batches)[0].shape[:2]
+  local_steps, batch_size = tf.nest.flatten(client.batches)[0].shape[:2]
 
   def if_used(value):
     return tf.where(is_used, value, tf.zeros_like(value))
@@ -229,7 +229,7 @@ def client_round(
       clients_empty=tf.cast(is_empty, tf.int32),
       clients_non_finite=if_used(tf.cast(~is_finite, tf.int32)),
       clients_not_sent=if_used(tf.cast(~sent.was_sent, tf.int32)),
-      examples_used=if_used(tf.constant(num_steps * batch_size, tf.int64)),
+      examples_used=if_used(tf.constant(local_steps * batch_size, tf.int64)),
   )
 
 

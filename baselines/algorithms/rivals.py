@@ -1,6 +1,5 @@
 """The rivals of CEAL as iterative processes: one `next` is one round."""
 
-import collections
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -10,87 +9,41 @@ import tensorflow_federated as tff
 
 from baselines.algorithms import rival_round
 from tff_localupdate import arguments
+from tff_localupdate import horizon_process
 from tff_localupdate import model_losses
+from tff_localupdate import model_weights
 from tff_localupdate import theta as theta_lib
 from tff_localupdate.compression import codes
 from tff_localupdate.compression import quantizers
 from tff_localupdate.compression import random_seeds
 from tff_localupdate.local_update import client_types
 from tff_localupdate.local_update import inner_loop
-from tff_localupdate.local_update import server_step
 
 
-class RivalProcess(tff.templates.IterativeProcess):
-  """One of the algorithms, with what a loop around it has to know.
-
-  `initialize` and `next` are TFF computations, see `build_process`. The other
-  methods are plain functions of a `rival_round.RivalState`.
-  """
+class RivalProcess(horizon_process.HorizonProcess):
+  """One of the algorithms; its states are `rival_round.RivalState`."""
 
   def __init__(
       self,
       initialize_fn: tff.Computation,
       next_fn: tff.Computation,
-      initial_values_fn: Callable[[Any], rival_round.RivalState],
+      initial_values_fn: Callable[[tf.Tensor], rival_round.RivalState],
       rules: rival_round.RoundRules,
   ):
-    super().__init__(initialize_fn, next_fn)
-    self._initial_values_fn = tf.function(initial_values_fn, autograph=False)
+    super().__init__(
+        initialize_fn, next_fn, initial_values_fn, rules.hparam_names
+    )
     self._rules = rules
 
-  def initialize_with_seed(self, seed: int) -> rival_round.RivalState:
-    """Returns the initial state for another seed; nothing compiles anew."""
-    random_seeds.check_seed('seed', seed)
-    return self._initial_values_fn(tf.constant(seed, tf.int64))
-
   def samples_needed(self, state: rival_round.RivalState) -> int:
-    """Returns how many batches each client queries in the next round."""
     return int(state.next_queries)
 
   def rows_needed(self, state: rival_round.RivalState) -> int:
-    """Returns L, the rows of `batches`; those not queried may be anything."""
     del state
-    return self._rules.num_steps
+    return self._rules.local_steps
 
   def is_finished(self, state: rival_round.RivalState) -> bool:
-    """Returns whether all T queries are done; then `next` changes nothing."""
     return int(state.next_queries) == 0
-
-  def get_hparams(
-      self, state: rival_round.RivalState
-  ) -> collections.OrderedDict[str, Any]:
-    """Returns `step_size`, and `server_factor` if the algorithm has one."""
-    names = self._rules.hparam_names
-    return collections.OrderedDict((n, getattr(state, n)) for n in names)
-
-  def set_hparams(
-      self,
-      state: rival_round.RivalState,
-      hparams: collections.OrderedDict[str, Any],
-  ) -> rival_round.RivalState:
-    """Returns `state` with other values of those, numbers above 0."""
-    changes = {}
-    for name, value in hparams.items():
-      arguments.check_choice('hparams', name, self._rules.hparam_names)
-      arguments.check_positive(name, float(value))
-      dtype = tf.convert_to_tensor(getattr(state, name)).dtype
-      value = tf.convert_to_tensor(value, dtype_hint=dtype)
-      changes[name] = tf.cast(value, dtype)
-    return state._replace(**changes)
-
-  def get_model_weights(
-      self, state: rival_round.RivalState
-  ) -> tff.learning.models.ModelWeights:
-    """Returns the model weights in `state`."""
-    return state.model_weights
-
-  def set_model_weights(
-      self,
-      state: rival_round.RivalState,
-      model_weights: tff.learning.models.ModelWeights,
-  ) -> rival_round.RivalState:
-    """Returns `state` with other weights of the same shapes and dtypes."""
-    return server_step.set_model_weights(state, model_weights)
 
 
 class FloatQuantizer(quantizers.Quantizer):
@@ -148,8 +101,8 @@ def build_process(
   arguments.check_positive('step_size', step_size)
   arguments.check_positive('server_factor', server_factor)
   random_seeds.check_seed('seed', seed)
-  weights, dtype = _checked_weights(model, dtype)
-  client_type = _client_type(model.input_spec, rules.num_steps, batch_size)
+  weights, dtype = model_weights.checked_weights(model, dtype)
+  client_type = _client_type(model.input_spec, rules.local_steps, batch_size)
 
   def initial_values(seed):
     zero = tf.constant(0, tf.int64)
@@ -206,22 +159,24 @@ def float_message() -> dict[str, Any]:
   return dict(quantizer=FloatQuantizer(), code=codes.SignedUnaryCode())
 
 
-def qsgd_message(levels: int, code: Optional[codes.Code]) -> dict[str, Any]:
+def qsgd_message(
+    quantization_levels: int, code: Optional[codes.Code]
+) -> dict[str, Any]:
   """Returns the fields of `RoundRules` for vectors sent by QSGD.
 
   Args:
-    levels: s, a whole number from 1 to 2^31 - 1.
+    quantization_levels: s, a whole number from 1 to 2^31 - 1.
     code: The code of the integers; None is the one of fixed width for s.
   """
-  arguments.check_count('levels', levels)
+  arguments.check_count('quantization_levels', quantization_levels)
   return dict(
       quantizer=quantizers.QsgdQuantizer(),
-      code=codes.FixedWidthCode(levels) if code is None else code,
-      resolution=levels,
+      code=code or codes.FixedWidthCode(quantization_levels),
+      resolution=quantization_levels,
   )
 
 
-def local_steps(num_steps: int) -> rival_round.WorkFn:
+def local_sgd(local_steps: int) -> rival_round.WorkFn:
   """Returns the work of a client that takes L local steps.
 
   From x_t it goes to x_m by steps of size eta along gradients g_k, and sends
@@ -231,10 +186,10 @@ def local_steps(num_steps: int) -> rival_round.WorkFn:
   which is computed as the sum: nothing divides by eta.
 
   Args:
-    num_steps: L.
+    local_steps: L.
   """
-  arguments.check_count('num_steps', num_steps)
-  theta = theta_lib.Theta.ones(num_steps)
+  arguments.check_count('local_steps', local_steps)
+  theta = theta_lib.Theta.ones(local_steps)
 
   def work(loss_fn, weights, batches, client_learning_rate):
     update, loss = inner_loop.inner_loop_and_first_loss(
@@ -246,10 +201,10 @@ def local_steps(num_steps: int) -> rival_round.WorkFn:
 
 
 def _client_type(
-    input_spec: Any, num_steps: int, batch_size: int
+    input_spec: Any, local_steps: int, batch_size: int
 ) -> tff.StructType:
   """Returns the type of a `rival_round.ClientSteps`."""
-  batches = client_types.batches_type(input_spec, num_steps, batch_size)
+  batches = client_types.batches_type(input_spec, local_steps, batch_size)
   return tff.to_type(
       rival_round.ClientSteps(
           batches=batches.batches,
@@ -257,22 +212,3 @@ def _client_type(
           seed=tff.TensorType(np.int64),
       )
   )
-
-
-def _checked_weights(
-    model: tff.learning.models.FunctionalModel, dtype: Optional[str]
-) -> tuple[tff.learning.models.ModelWeights, str]:
-  """Returns the model's weights as arrays, and the dtype of the trainable."""
-  trainable, non_trainable = tf.nest.map_structure(
-      np.asarray, model.initial_weights
-  )
-  found = sorted({leaf.dtype.name for leaf in tf.nest.flatten(trainable)})
-  allowed = [arguments.checked_dtype(dtype)] if dtype else list(
-      arguments.FLOAT_DTYPES
-  )
-  if len(found) != 1 or found[0] not in allowed:
-    raise ValueError(
-        f'model must have trainable weights of dtype {" or ".join(allowed)}, '
-        f'all of one, found {", ".join(found) or "no weights"}.'
-    )
-  return tff.learning.models.ModelWeights(trainable, non_trainable), found[0]

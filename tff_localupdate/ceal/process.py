@@ -1,15 +1,15 @@
 """CEAL, Algorithm 2, as an iterative process: one `next` is one exchange."""
 
-import collections
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Optional
 import warnings
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_localupdate import arguments
+from tff_localupdate import horizon_process
+from tff_localupdate import model_weights
 from tff_localupdate.ceal import client_work
 from tff_localupdate.ceal import exchange_plan
 from tff_localupdate.ceal import federated_exchange
@@ -22,65 +22,41 @@ from tff_localupdate.compression import random_seeds
 INITIAL_POINTS = ('zero', 'sphere')
 
 
-class CealProcess(tff.templates.IterativeProcess):
-  """CEAL, with what a loop around it has to know.
-
-  `initialize` and `next` are TFF computations, see `build_ceal`. The other
-  methods are plain functions of a `server_step.CealState`.
-  """
+class CealProcess(horizon_process.HorizonProcess):
+  """CEAL; its states are `server_step.CealState`."""
 
   def __init__(
       self,
       initialize_fn: tff.Computation,
       next_fn: tff.Computation,
-      initial_values_fn: Callable[[Any], server_step.CealState],
-      horizon: int,
+      initial_values_fn: Callable[[tf.Tensor], server_step.CealState],
+      rules: exchange_plan.ExchangeRules,
+      true_norm_fn: server_step.NormFn,
   ):
-    super().__init__(initialize_fn, next_fn)
-    self._initial_values_fn = tf.function(initial_values_fn, autograph=False)
-    self._horizon = horizon
-
-  def initialize_with_seed(self, seed: int) -> server_step.CealState:
-    """Returns the initial state for another seed; nothing compiles anew."""
-    random_seeds.check_seed('seed', seed)
-    return self._initial_values_fn(tf.constant(seed, tf.int64))
+    super().__init__(initialize_fn, next_fn, initial_values_fn)
+    self._rules = rules
+    self._true_norm_fn = true_norm_fn
 
   def samples_needed(self, state: server_step.CealState) -> int:
-    """Returns how many batches each client needs in the next exchange."""
     return int(state.next_samples)
 
   def rows_needed(self, state: server_step.CealState) -> int:
-    """Returns a number N of rows for them that few exchanges differ in."""
     return schedule_lib.padded_size(self.samples_needed(state))
 
   def is_finished(self, state: server_step.CealState) -> bool:
-    """Returns whether all T queries are done; then `next` changes nothing."""
-    return int(state.time_used) >= self._horizon
+    return int(state.time_used) >= self._rules.horizon
 
-  def get_hparams(
-      self, state: server_step.CealState
-  ) -> collections.OrderedDict[str, Any]:
-    """Returns `step_size`."""
-    return collections.OrderedDict(step_size=state.step_size)
-
-  def set_hparams(
+  def set_model_weights(
       self,
       state: server_step.CealState,
-      hparams: collections.OrderedDict[str, Any],
+      model_weights: tff.learning.models.ModelWeights,
   ) -> server_step.CealState:
-    """Returns `state` with another `step_size`, a number above 0."""
-    for name in hparams:
-      arguments.check_choice('hparams', name, ('step_size',))
-    step_size = hparams.get('step_size', float(state.step_size))
-    arguments.check_positive('step_size', step_size)
-    dtype = tf.convert_to_tensor(state.step_size).dtype
-    return state._replace(step_size=tf.constant(step_size, dtype))
-
-  def get_model_weights(
-      self, state: server_step.CealState
-  ) -> tff.learning.models.ModelWeights:
-    """Returns the model weights in `state`."""
-    return state.model_weights
+    """Returns `state` with other weights, and the true norm at them."""
+    state = super().set_model_weights(state, model_weights)
+    norm = self._true_norm_fn(state.model_weights.trainable)
+    return server_step.with_plan(
+        self._rules, state._replace(true_gradient_norm=norm)
+    )
 
 
 def build_ceal(
@@ -169,7 +145,7 @@ def build_ceal(
   arguments.check_positive('step_size', step_size)
   arguments.check_choice('initial_point', initial_point, INITIAL_POINTS)
   random_seeds.check_seed('seed', seed)
-  weights, dtype = _checked_weights(model, dtype)
+  weights, dtype = model_weights.checked_weights(model, dtype)
   rules = exchange_plan.ExchangeRules(
       schedule=schedule,
       horizon=horizon,
@@ -203,26 +179,7 @@ def build_ceal(
       model,
       true_norm,
   )
-  return CealProcess(initialize, next_fn, initial_state, horizon)
-
-
-def _checked_weights(
-    model: tff.learning.models.FunctionalModel, dtype: Optional[str]
-) -> tuple[tff.learning.models.ModelWeights, str]:
-  """Returns the model's weights as arrays, and the dtype of the trainable."""
-  trainable, non_trainable = tf.nest.map_structure(
-      np.asarray, model.initial_weights
-  )
-  found = sorted({leaf.dtype.name for leaf in tf.nest.flatten(trainable)})
-  allowed = [arguments.checked_dtype(dtype)] if dtype else list(
-      arguments.FLOAT_DTYPES
-  )
-  if len(found) != 1 or found[0] not in allowed:
-    raise ValueError(
-        f'model must have trainable weights of dtype {" or ".join(allowed)}, '
-        f'all of one, found {", ".join(found) or "no weights"}.'
-    )
-  return tff.learning.models.ModelWeights(trainable, non_trainable), found[0]
+  return CealProcess(initialize, next_fn, initial_state, rules, true_norm)
 
 
 def _warn_if_nothing_is_sent(rules: exchange_plan.ExchangeRules) -> None:

@@ -6,13 +6,9 @@ import tensorflow as tf
 
 from baselines.algorithms import fed_paq
 from tests.baselines.algorithms import rival_cases
-from tff_localupdate.compression import codes
-from tff_localupdate.compression import elias_codes
-from tff_localupdate.compression import messages
-from tff_localupdate.compression import quantizers
 from tff_localupdate.compression import random_seeds
 
-_ARGUMENTS = dict(levels=rival_cases.LEVELS)
+_ARGUMENTS = dict(quantization_levels=rival_cases.LEVELS)
 
 
 def _check(**changes):
@@ -42,52 +38,17 @@ def test_cohorts(num_clients):
 
 
 def test_bits_are_those_of_the_encoded_bytes():
-  data, rounds = rival_cases.Data(), 4
-  process = fed_paq.build_fed_paq(
-      rival_cases.build_model(), **rival_cases.ARGUMENTS, **_ARGUMENTS
+  rival_cases.check_encoded_bytes(
+      fed_paq.build_fed_paq, 'fed_paq', **_ARGUMENTS
   )
-  runs = rival_cases.run(rival_cases.compiled(process), data, rounds)
-  transcribed = rival_cases.transcribe(
-      'fed_paq', data, rounds, uniforms=rival_cases.draws(0)
-  )
-  code = codes.FixedWidthCode(rival_cases.LEVELS)
-  for (_, metrics), (_, up, _, integers) in zip(runs, transcribed):
-    assert metrics.total_uplink_bits == up
-    for whole in integers:
-      message = quantizers.QuantizedVector(whole, np.ones(1))
-      size = 8 * len(messages.encode(message, code))
-      assert 0 <= size - metrics.uplink_bits < 8
 
 
 def test_other_codes_change_the_bits_only():
-  data, code = rival_cases.Data(), elias_codes.EliasGammaCode()
-  process = fed_paq.build_fed_paq(
-      rival_cases.build_model(), code=code, **rival_cases.ARGUMENTS,
-      **_ARGUMENTS,
-  )
-  runs = rival_cases.run(rival_cases.compiled(process), data, 3)
-  transcribed = rival_cases.transcribe(
-      'fed_paq', data, 3, uniforms=rival_cases.draws(0)
-  )
-  for (state, metrics), (x, _, _, integers) in zip(runs, transcribed):
-    np.testing.assert_allclose(rival_cases.point_of(state), x, atol=1e-9)
-    lengths = [64 + int(code.length(tf.constant(w))) for w in integers]
-    assert metrics.total_uplink_bits == sum(lengths)
+  rival_cases.check_other_code(fed_paq.build_fed_paq, 'fed_paq', **_ARGUMENTS)
 
 
-@pytest.mark.parametrize('levels', [0, -1, 1.5, True, 2**31])
-def test_levels_out_of_range(levels):
-  with pytest.raises(ValueError, match='(levels|max_index) must be .* found'):
-    fed_paq.build_fed_paq(
-        rival_cases.build_model(), levels=levels, **rival_cases.ARGUMENTS
-    )
-
-
-def test_code_of_another_type():
-  with pytest.raises(TypeError, match='code must be of type Code'):
-    fed_paq.build_fed_paq(
-        rival_cases.build_model(), levels=3, code=8, **rival_cases.ARGUMENTS
-    )
+def test_levels_and_codes_that_are_refused():
+  rival_cases.check_qsgd_refusals(fed_paq.build_fed_paq)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +57,7 @@ def test_code_of_another_type():
 def test_11_bits_of_a_message(dimension, levels, bits):
   process = fed_paq.build_fed_paq(
       rival_cases.build_linear_model(np.ones(dimension), 'float32'),
-      num_steps=2, batch_size=1, step_size=0.1, levels=levels,
+      local_steps=2, batch_size=1, step_size=0.1, quantization_levels=levels,
   )
   program = rival_cases.compiled(process)
   _, metrics = program.next(
@@ -122,7 +83,7 @@ def test_10_decoded_vector_is_the_step(monkeypatch, uniforms, decoded):
   )
   process = fed_paq.build_fed_paq(
       rival_cases.build_linear_model([-3.0, 4.0, 0.0, 0.0]),
-      num_steps=1, batch_size=1, step_size=1.0, levels=3,
+      local_steps=1, batch_size=1, step_size=1.0, quantization_levels=3,
   )
   program = rival_cases.compiled(process)
   state, _ = program.next(

@@ -32,7 +32,7 @@ def test_cohorts(num_clients):
 def test_11_bits_of_a_float_message():
   process = minibatch_sgd.build_minibatch_sgd(
       rival_cases.build_linear_model([1.0] * 30, 'float32'),
-      num_steps=2, batch_size=1, step_size=0.1,
+      local_steps=2, batch_size=1, step_size=0.1,
   )
   program = rival_cases.compiled(process)
   _, metrics = program.next(

@@ -1,11 +1,16 @@
 """The four algorithms as listed, in NumPy, and a problem to run them on."""
 
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from baselines.algorithms import rival_round
 from tff_localupdate import execution
+from tff_localupdate.compression import codes
+from tff_localupdate.compression import elias_codes
+from tff_localupdate.compression import messages
+from tff_localupdate.compression import quantizers
 from tff_localupdate.compression import random_seeds
 
 CPU = ('/device:CPU:0',)
@@ -16,7 +21,7 @@ STEP_SIZE = 0.3
 LEVELS = 3
 SERVER_FACTOR = 2.5
 ARGUMENTS = dict(
-    num_steps=NUM_STEPS, batch_size=BATCH_SIZE, step_size=STEP_SIZE
+    local_steps=NUM_STEPS, batch_size=BATCH_SIZE, step_size=STEP_SIZE
 )
 START = 0.5
 
@@ -63,9 +68,9 @@ def build_linear_model(slope, dtype='float64'):
   )
 
 
-def linear_cohort(num_clients, num_steps, dtype='float64'):
+def linear_cohort(num_clients, local_steps, dtype='float64'):
   """A cohort for `build_linear_model`, in batches of one."""
-  shape = [num_clients, num_steps, 1]
+  shape = [num_clients, local_steps, 1]
   return rival_round.ClientSteps(
       batches=(np.zeros([*shape, 1], dtype), np.zeros(shape, dtype)),
       num_examples=np.ones(num_clients, np.int32),
@@ -219,3 +224,43 @@ def check(build, name, *, dtype='float64', rounds=5, num_clients=10, jit='off',
     equal += 1
   assert dtype == 'float32' or equal == rounds
   return equal
+
+
+def check_encoded_bytes(build, name, **arguments):
+  """Checks that the bits reported are those of really encoded messages."""
+  data, rounds = Data(), 4
+  process = build(build_model(), **ARGUMENTS, **arguments)
+  transcribed = transcribe(name, data, rounds, uniforms=draws(0))
+  code = codes.FixedWidthCode(LEVELS)
+  for (_, metrics), (_, up, _, integers) in zip(
+      run(compiled(process), data, rounds), transcribed
+  ):
+    assert metrics.total_uplink_bits == up
+    for whole in integers:
+      message = quantizers.QuantizedVector(whole, np.ones(1))
+      size = 8 * len(messages.encode(message, code))
+      assert 0 <= size - metrics.uplink_bits < 8
+
+
+def check_other_code(build, name, **arguments):
+  """Checks that another code changes the bits and nothing else."""
+  data, code = Data(), elias_codes.EliasGammaCode()
+  process = build(build_model(), code=code, **ARGUMENTS, **arguments)
+  transcribed = transcribe(name, data, 3, uniforms=draws(0))
+  for (state, metrics), (x, _, _, integers) in zip(
+      run(compiled(process), data, 3), transcribed
+  ):
+    np.testing.assert_allclose(point_of(state), x, atol=1e-9)
+    lengths = [64 + int(code.length(tf.constant(w))) for w in integers]
+    assert metrics.total_uplink_bits == sum(lengths)
+
+
+def check_qsgd_refusals(build):
+  """Checks what is refused of the arguments of the quantized rivals."""
+  for levels in (0, -1, 1.5, True, 2**31):
+    with pytest.raises(
+        ValueError, match='(quantization_levels|max_index) must be .* found'
+    ):
+      build(build_model(), quantization_levels=levels, **ARGUMENTS)
+  with pytest.raises(TypeError, match='code must be of type Code'):
+    build(build_model(), quantization_levels=3, code=8, **ARGUMENTS)

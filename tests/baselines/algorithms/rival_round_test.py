@@ -11,7 +11,7 @@ from tests.baselines.algorithms import rival_cases
 
 def _rules(**changes):
   fields = dict(
-      work=rivals.local_steps(4), num_steps=4, **rivals.qsgd_message(3, None)
+      work=rivals.local_sgd(4), local_steps=4, **rivals.qsgd_message(3, None)
   )
   return rival_round.RoundRules(**{**fields, **changes})
 
@@ -68,7 +68,7 @@ def test_local_steps_are_divided_by_their_rate():
         tf.square(tf.linalg.matvec(features, weights) - labels)
     )
 
-  loss, update = rivals.local_steps(4)(
+  loss, update = rivals.local_sgd(4)(
       loss_fn, tf.constant(start), (x[0], y[0]), tf.constant(0.3, tf.float64)
   )
   end = rival_cases.local_point(start, x[0], y[0])

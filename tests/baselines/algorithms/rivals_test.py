@@ -21,7 +21,7 @@ from tff_localupdate.local_update import process as local_update
 
 
 def _fed_paq(**changes):
-  arguments = {**rival_cases.ARGUMENTS, 'levels': 3, **changes}
+  arguments = {**rival_cases.ARGUMENTS, 'quantization_levels': 3, **changes}
   model = arguments.pop('model', None) or rival_cases.build_model()
   return fed_paq.build_fed_paq(model, **arguments)
 
@@ -196,7 +196,7 @@ def test_runs_in_a_context(data, plain):
     'changes, error, message',
     [
         (dict(model=3), TypeError, 'model must be of type FunctionalModel'),
-        (dict(num_steps=0), ValueError, 'num_steps must be a whole number'),
+        (dict(local_steps=0), ValueError, 'local_steps must be a whole number'),
         (dict(batch_size=0), ValueError, 'batch_size must be a whole number'),
         (dict(step_size=0.0), ValueError, 'step_size must be a finite number'),
         (dict(step_size=np.nan), ValueError, 'step_size must be .* found nan'),
