@@ -7,6 +7,7 @@ import pandas as pd
 
 from baselines.figures import load
 from baselines.figures import style
+from baselines.figures import symbols
 
 # What lines may be told apart by, in the order of the legend.
 _LABELLED = (
@@ -56,7 +57,7 @@ def draw(
       _draw_line(axes, label, curves, colour)
     axes.set_xlabel(r'round $t$')
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.set_ylabel(style.QUANTITIES[quantity])
+    axes.set_ylabel(symbols.QUANTITIES[quantity])
     axes.set_yscale('log' if log_scale else 'linear')
     if len(lines) > _MAX_LABELS_INSIDE:
       axes.legend(loc='center left', bbox_to_anchor=(1.0, 0.5))
@@ -120,6 +121,6 @@ def _draw_line(axes, label: str, curves: pd.DataFrame, colour) -> None:
 
 
 def _setting_text(name: str, value: Any) -> str:
-  symbol = style.SYMBOLS.get(name, name)
+  symbol = symbols.SYMBOLS.get(name, name)
   text = f'{value:g}' if isinstance(value, float) else str(value)
   return f'{symbol} = {text}' if symbol.startswith('$') else f'{name} {text}'

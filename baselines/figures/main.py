@@ -1,11 +1,11 @@
-"""localupdate-figures: redraws figures from run folders."""
+"""localupdate-figures: draws figures from run folders and from theory."""
 
 import argparse
-import pathlib
 import sys
 from typing import NoReturn
 
-from baselines.figures import style
+from baselines.figures import outputs
+from baselines.figures import registry
 
 _NAME = 'localupdate-figures'
 _BAD_INPUT = 2
@@ -21,53 +21,27 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: list[str]) -> int:
   """Runs the command; returns its exit code."""
   options = _parser().parse_args(arguments)
-  from baselines.figures import load
-  from baselines.figures import loss
-
   try:
-    runs = load.load_runs(options.runs)
-    loss.draw(
-        runs,
-        options.output,
-        quantity=options.quantity,
-        log_scale=options.log_scale,
-    )
+    outputs.check_outputs(options)
+    written = registry.import_command(options.figure).draw_from(options)
   except (ValueError, OSError) as error:
-    print(f'{_NAME}: error: {error}', file=sys.stderr)
+    line = ' '.join(str(error).split())
+    print(f'{_NAME}: error: {line}', file=sys.stderr)
     return _BAD_INPUT
-  print(options.output)
+  for path in written:
+    print(path)
   return 0
 
 
 def _parser() -> argparse.ArgumentParser:
   parser = _Parser(
-      prog=_NAME, description='Draws figures from finished run folders.'
+      prog=_NAME,
+      description='Draws figures from finished run folders, and from theory.',
   )
   kinds = parser.add_subparsers(dest='figure', required=True, metavar='FIGURE')
-  loss = kinds.add_parser(
-      'loss', help='a quantity against rounds, one line per rate'
-  )
-  loss.add_argument(
-      '--runs',
-      type=pathlib.Path,
-      required=True,
-      help='a run folder, or a folder of run folders such as a sweep',
-  )
-  loss.add_argument(
-      '--output',
-      type=pathlib.Path,
-      required=True,
-      help='the file to write; its ending says the format: png, pdf, svg',
-  )
-  loss.add_argument(
-      '--quantity',
-      choices=tuple(style.QUANTITIES),
-      default='population_loss',
-      help='the column to draw (default: %(default)s)',
-  )
-  loss.add_argument(
-      '--log_scale', action='store_true', help='logarithmic vertical axis'
-  )
+  for name, entry in registry.FIGURES.items():
+    kind = kinds.add_parser(name, help=entry.help, description=entry.help)
+    registry.import_command(name).add_options(kind)
   return parser
 
 

@@ -1,4 +1,4 @@
-"""How figures look: sizes, colours, symbols."""
+"""How figures look: sizes, colours, captions."""
 
 import contextlib
 import pathlib
@@ -7,22 +7,6 @@ from typing import Sequence
 
 import matplotlib
 from matplotlib import figure
-
-# The paper's symbol of each quantity.
-SYMBOLS = {
-    'client_learning_rate': r'$\gamma$',
-    'server_learning_rate': r'$\eta$',
-    'theta': r'$\Theta$',
-    'server_optimizer': 'server',
-}
-QUANTITIES = {
-    'population_loss': r'population loss $f(x_t)$',
-    'example_weighted_loss': 'loss over all examples',
-    'loss_before_training': r'loss before training $f_t$',
-    'update_norm': r'norm of the update $\|q_t\|$',
-    'test_loss': 'test loss',
-    'test_accuracy': 'test accuracy',
-}
 
 _SIZE = (6.4, 4.4)
 _CAPTION_WIDTH = 90
