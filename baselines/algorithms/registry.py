@@ -5,6 +5,7 @@ import importlib
 from typing import Any, Callable
 
 from baselines.algorithms import config as config_lib
+from baselines.algorithms import horizon_configs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,19 +13,46 @@ class AlgorithmEntry:
   """One algorithm.
 
   Attributes:
-    config_type: The frozen dataclass of its settings. It has `num_steps`, the
-      number of mini-batches that a client draws per round.
+    config_type: The frozen dataclass of its settings. Its attribute `RATES`
+      names those that live in the state, `EXTRA_COLUMNS` the columns that the
+      algorithm adds to metrics.csv.
     builder: `module:function` of the builder, whose signature is that of
       `baselines.algorithms.local_update.build`.
+    has_server_optimizer: Whether there is a server optimizer to be chosen.
   """
 
   config_type: type
   builder: str
+  has_server_optimizer: bool = False
 
+  @property
+  def has_horizon(self) -> bool:
+    """Whether a run ends by itself, at a horizon of queries."""
+    return issubclass(self.config_type, horizon_configs.HorizonConfig)
+
+
+_RIVALS = 'baselines.algorithms.rival_drivers'
 
 ALGORITHMS: dict[str, AlgorithmEntry] = {
     'local_update': AlgorithmEntry(
-        config_lib.LocalUpdateConfig, 'baselines.algorithms.local_update:build'
+        config_lib.LocalUpdateConfig,
+        'baselines.algorithms.local_update:build',
+        has_server_optimizer=True,
+    ),
+    'ceal': AlgorithmEntry(
+        horizon_configs.CealConfig, 'baselines.algorithms.ceal:build'
+    ),
+    'minibatch_sgd': AlgorithmEntry(
+        horizon_configs.MinibatchSgdConfig, f'{_RIVALS}:build_minibatch_sgd'
+    ),
+    'fed_avg': AlgorithmEntry(
+        horizon_configs.FedAvgConfig, f'{_RIVALS}:build_fed_avg'
+    ),
+    'fed_paq': AlgorithmEntry(
+        horizon_configs.FedPaqConfig, f'{_RIVALS}:build_fed_paq'
+    ),
+    'fed_com': AlgorithmEntry(
+        horizon_configs.FedComConfig, f'{_RIVALS}:build_fed_com'
     ),
 }
 
@@ -40,9 +68,12 @@ def algorithm_name(config: Any) -> str:
   )
 
 
+def algorithm_entry(config: Any) -> AlgorithmEntry:
+  """Returns the entry of the algorithm whose settings `config` holds."""
+  return ALGORITHMS[algorithm_name(config)]
+
+
 def load_builder(config: Any) -> Callable[..., Any]:
   """Imports and returns the builder for `config`; this loads TensorFlow."""
-  module, _, function = ALGORITHMS[algorithm_name(config)].builder.partition(
-      ':'
-  )
+  module, _, function = algorithm_entry(config).builder.partition(':')
   return getattr(importlib.import_module(module), function)

@@ -1,4 +1,4 @@
-"""Regret and bits of a run, as paper 2 counts them.
+"""Regret of a run, as paper 2 counts it.
 
     R(T) = sum over t = 1..T and m = 1..M of f(x_t^m) - f*
 
@@ -22,16 +22,12 @@ class AccountState(NamedTuple):
     num_queries: Queries of all clients so far.
     num_evaluated: Points at which f was evaluated for R.
     query_sum: The sum of all query points, float64 [d].
-    total_uplink_bits: Bits sent by all clients together.
-    downlink_bits: Bits broadcast, each broadcast counted once.
   """
 
   cumulative_regret: float
   num_queries: int
   num_evaluated: int
   query_sum: np.ndarray
-  total_uplink_bits: int
-  downlink_bits: int
 
 
 class AccountRecord(NamedTuple):
@@ -43,8 +39,6 @@ class AccountRecord(NamedTuple):
     last_regret: f(x) - f* at the last iterate.
     average_regret: f(x) - f* at the mean of all query points; NaN before the
       first. Exact whatever `evaluate_every` is.
-    uplink_bits: Bits sent by a client, the mean over the clients.
-    downlink_bits: Bits broadcast.
     evaluate_every: The n by which R was counted; 1 is exact.
     num_evaluated: Points at which f was evaluated for R.
   """
@@ -53,21 +47,18 @@ class AccountRecord(NamedTuple):
   cumulative_regret: float
   last_regret: float
   average_regret: float
-  uplink_bits: float
-  downlink_bits: int
   evaluate_every: int
   num_evaluated: int
 
 
 class Accountant:
-  """Counts regret and bits; what it has counted is in the state alone."""
+  """Counts regret; what it has counted is in the state alone."""
 
   def __init__(
       self,
       objective: objectives.Objective,
       optimal_value: float,
       *,
-      num_clients: int,
       evaluate_every: int = 1,
   ):
     """Initializes the accountant.
@@ -75,7 +66,6 @@ class Accountant:
     Args:
       objective: f.
       optimal_value: f*, see `optimum`.
-      num_clients: M.
       evaluate_every: n. Above 1, f is evaluated for `add_paths` at the middle
         of each n consecutive steps of a client only and counts for all of them
         (the midpoint rule of the specification, section 9). `add_points` is
@@ -84,7 +74,6 @@ class Accountant:
     Raises:
       ValueError: If an argument is out of its range.
     """
-    self._num_clients = _checked_count('num_clients', num_clients, 1)
     self._evaluate_every = _checked_count('evaluate_every', evaluate_every, 1)
     if not np.isfinite(optimal_value):
       raise ValueError(f'optimal_value must be finite, found {optimal_value}.')
@@ -93,7 +82,7 @@ class Accountant:
 
   def initial_state(self) -> AccountState:
     """Returns the state in which nothing is counted."""
-    return AccountState(0.0, 0, 0, np.zeros(self._objective.dimension), 0, 0)
+    return AccountState(0.0, 0, 0, np.zeros(self._objective.dimension))
 
   def add_points(
       self,
@@ -151,29 +140,6 @@ class Accountant:
         paths.sum(axis=(0, 1)),
     )
 
-  def add_bits(
-      self, state: AccountState, total_uplink_bits: Any, downlink_bits: Any
-  ) -> AccountState:
-    """Counts messages.
-
-    Args:
-      state: What was counted before.
-      total_uplink_bits: Bits sent by all clients together, a whole number.
-      downlink_bits: Bits broadcast, a whole number.
-
-    Returns:
-      The state after them.
-
-    Raises:
-      ValueError: If a number is negative or not whole.
-    """
-    uplink = _checked_count('total_uplink_bits', total_uplink_bits, 0)
-    downlink = _checked_count('downlink_bits', downlink_bits, 0)
-    return state._replace(
-        total_uplink_bits=state.total_uplink_bits + uplink,
-        downlink_bits=state.downlink_bits + downlink,
-    )
-
   def record(
       self, state: AccountState, last_point: np.ndarray
   ) -> AccountRecord:
@@ -187,17 +153,16 @@ class Accountant:
         'last_point', np.asarray(last_point)[np.newaxis],
         self._objective.dimension,
     )
-    average_regret = float('nan')
     if state.num_queries:
       average = state.query_sum / state.num_queries
-      average_regret = float(self._regrets(average[np.newaxis])[0])
+      points = np.concatenate([points, average[np.newaxis]])
+    # At once: one pass over the data costs more than a point or two.
+    regrets = [*map(float, self._regrets(points)), float('nan')]
     return AccountRecord(
         num_queries=int(state.num_queries),
         cumulative_regret=float(state.cumulative_regret),
-        last_regret=float(self._regrets(points)[0]),
-        average_regret=average_regret,
-        uplink_bits=int(state.total_uplink_bits) / self._num_clients,
-        downlink_bits=int(state.downlink_bits),
+        last_regret=regrets[0],
+        average_regret=regrets[1],
         evaluate_every=self._evaluate_every,
         num_evaluated=int(state.num_evaluated),
     )

@@ -16,10 +16,12 @@ from baselines import settings
 from baselines.algorithms import registry as algorithms
 from baselines.algorithms.config import LocalUpdateConfig
 from baselines.algorithms.config import ServerOptimizerConfig
+from baselines.experiment import known_objectives
 from baselines.settings import setting
 from baselines.tasks import registry as tasks
 
 _DEFAULT_DATA_SEED = 1
+_DEFAULT_ROUNDS = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +88,12 @@ class TaskConfig:
 class RunConfig:
   """How long and on what draws an experiment runs."""
 
-  rounds: int = setting(100, 'Number of rounds T.', minimum=1)
+  rounds: Optional[int] = setting(
+      None,
+      f'Number of rounds T; by default {_DEFAULT_ROUNDS}. Algorithms with a '
+      'horizon end by it, and take no number of rounds.',
+      minimum=1,
+  )
   clients_per_round: int = setting(
       10, 'M, the clients drawn for a round.', minimum=1
   )
@@ -110,6 +117,12 @@ class RunConfig:
       50,
       'Save the state every so many rounds, and after the last one.',
       minimum=1,
+  )
+  initial_point: str = setting(
+      'model',
+      "The initial weights: the model's, all zero, or together uniform on the "
+      'unit sphere.',
+      choices=('model', 'zero', 'sphere'),
   )
   model_seed: int = setting(1, 'Seed of the initial weights.', minimum=0)
   sampling_seed: int = setting(
@@ -179,24 +192,75 @@ class ExperimentConfig:
     task: Data and model.
     algorithm: The algorithm's settings, of a type that
       `baselines.algorithms.registry` lists.
-    server_optimizer: The server optimizer's settings.
+    server_optimizer: The server optimizer's settings; None for an algorithm
+      that has none.
     run: Rounds, cohort, batches, seeds, evaluation.
     execution: How the rounds are computed.
   """
 
   task: TaskConfig = TaskConfig()
   algorithm: Any = LocalUpdateConfig()
-  server_optimizer: ServerOptimizerConfig = ServerOptimizerConfig()
+  server_optimizer: Optional[ServerOptimizerConfig] = None
   run: RunConfig = RunConfig()
   execution: ExecutionConfig = ExecutionConfig()
 
   def __post_init__(self) -> None:
-    algorithms.algorithm_name(self.algorithm)
+    entry = algorithms.algorithm_entry(self.algorithm)
+    name = algorithms.algorithm_name(self.algorithm)
+    if entry.has_server_optimizer:
+      settings.fill_setting(self, 'server_optimizer', ServerOptimizerConfig())
+    elif self.server_optimizer is not None:
+      raise ValueError(f'server_optimizer would be ignored by {name}.')
+    if not entry.has_horizon:
+      self._fill('run', rounds=_DEFAULT_ROUNDS)
+    elif self.run.rounds is not None:
+      raise ValueError(
+          f'rounds would be ignored: {name} ends by its horizon, found '
+          f'{self.run.rounds!r}.'
+      )
+    else:
+      self._fill_regret()
 
   @property
   def components(self) -> dict[str, Any]:
-    """The components by field name."""
-    return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+    """The components in use by field name."""
+    parts = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+    return {name: part for name, part in parts.items() if part is not None}
+
+  @property
+  def num_rounds(self) -> Optional[int]:
+    """The number of rounds, or None if only the run itself can tell it."""
+    return self.run.rounds or self.algorithm.num_rounds
+
+  @property
+  def counts_regret(self) -> bool:
+    """Whether the run counts the regret of all queries."""
+    return getattr(self.algorithm, 'regret_every', None) is not None
+
+  @property
+  def rates(self) -> dict[str, Optional[float]]:
+    """The rates that live in the state of the process, by name."""
+    algorithm = self.algorithm
+    rates = {name: getattr(algorithm, name) for name in algorithm.RATES}
+    if self.server_optimizer is not None:
+      rates['server_learning_rate'] = self.server_optimizer.server_learning_rate
+    return rates
+
+  def _fill(self, component: str, **defaults: settings.Value) -> None:
+    part = getattr(self, component)
+    missing = {n: v for n, v in defaults.items() if getattr(part, n) is None}
+    object.__setattr__(
+        self, component, dataclasses.replace(part, **missing)
+    )
+
+  def _fill_regret(self) -> None:
+    if known_objectives.is_known(self.task.task):
+      self._fill('algorithm', regret_every=1)
+    elif self.counts_regret:
+      raise ValueError(
+          f'regret_every would be ignored: f of task {self.task.task} is not '
+          f'known as a formula, found {self.algorithm.regret_every!r}.'
+      )
 
 
 def find_setting(config: ExperimentConfig, name: str) -> tuple[str, Any]:
@@ -226,20 +290,3 @@ def replace_settings(
     )
     config = dataclasses.replace(config, **{component: changed})
   return config
-
-
-@dataclasses.dataclass(frozen=True)
-class OutputConfig:
-  """Where results go; no part of the experiment."""
-
-  output_dir: Optional[str] = setting(
-      None, 'Folder of the run; by default one under runs/, named by a digest '
-      'of all settings.'
-  )
-  tensorboard: bool = setting(True, 'Also write TensorBoard events.')
-  dry_run: bool = setting(
-      False, 'Print the full configuration and stop.'
-  )
-
-  def __post_init__(self) -> None:
-    settings.check_settings(self)

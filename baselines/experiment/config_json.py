@@ -14,6 +14,11 @@ from baselines.experiment import config as config_lib
 CHANGEABLE = ('rounds', 'rounds_per_checkpoint', 'require_gpu')
 
 _DIGEST_LENGTH = 10
+_SYMBOLS = {
+    'client_learning_rate': 'gamma',
+    'server_learning_rate': 'eta',
+    'step_size': 'eta',
+}
 
 Tree = dict[str, dict[str, settings.Value]]
 
@@ -42,9 +47,11 @@ def from_tree(tree: Any) -> config_lib.ExperimentConfig:
     ValueError: If a component or a setting is missing or unknown, or a value
       is refused.
   """
-  _check_names('config', tree, [
-      f.name for f in dataclasses.fields(config_lib.ExperimentConfig)
-  ])
+  names = [f.name for f in dataclasses.fields(config_lib.ExperimentConfig)]
+  optional = ['server_optimizer']
+  _check_names(
+      'config', tree, [n for n in names if n not in optional], optional
+  )
   entry = algorithms.ALGORITHMS.get(tree['algorithm'].get('algorithm'))
   if entry is None:
     raise ValueError(
@@ -52,7 +59,8 @@ def from_tree(tree: Any) -> config_lib.ExperimentConfig:
         f'{tree["algorithm"].get("algorithm")!r}.'
     )
   components = {}
-  for name, kind in _component_types(entry.config_type).items():
+  for name, kind in _component_types(entry).items():
+    _check_names('config', tree, [name], names)
     values = {k: v for k, v in tree[name].items() if k != 'algorithm'}
     fields = dataclasses.fields(kind)
     _check_names(
@@ -79,7 +87,7 @@ def run_id(config: config_lib.ExperimentConfig) -> str:
   """Returns a short name that is the same for the same experiment, always.
 
   It is a digest of all settings in use but those that may change when a run is
-  continued, behind the task and the two rates for the reader's sake.
+  continued, behind the task, the algorithm and the rates for the reader's sake.
   """
   tree = {
       component: {k: v for k, v in values.items() if k not in CHANGEABLE}
@@ -87,9 +95,7 @@ def run_id(config: config_lib.ExperimentConfig) -> str:
   }
   text = json.dumps(tree, sort_keys=True)
   digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]
-  gamma = config.algorithm.client_learning_rate
-  eta = config.server_optimizer.server_learning_rate
-  return f'{config.task.task}-gamma{gamma:g}-eta{eta:g}-{digest}'
+  return '-'.join([config.task.task, *_readable(config), digest])
 
 
 def differences(
@@ -108,11 +114,27 @@ def differences(
   }
 
 
-def _component_types(algorithm_type: type) -> dict[str, type]:
+def _readable(config: config_lib.ExperimentConfig) -> list[str]:
+  """What tells runs apart at a glance: the algorithm, unless usual, and rates.
+  """
+  name = algorithms.algorithm_name(config.algorithm)
+  parts = [] if name == 'local_update' else [name]
+  for rate, symbol in _SYMBOLS.items():
+    if config.rates.get(rate) is not None:
+      parts.append(f'{symbol}{config.rates[rate]:g}')
+  return parts
+
+
+def _component_types(entry: algorithms.AlgorithmEntry) -> dict[str, type]:
   types = {
-      f.name: f.type for f in dataclasses.fields(config_lib.ExperimentConfig)
+      'task': config_lib.TaskConfig,
+      'algorithm': entry.config_type,
+      'run': config_lib.RunConfig,
+      'execution': config_lib.ExecutionConfig,
   }
-  return {**types, 'algorithm': algorithm_type}
+  if entry.has_server_optimizer:
+    types['server_optimizer'] = config_lib.ServerOptimizerConfig
+  return types
 
 
 def _check_names(

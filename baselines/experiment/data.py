@@ -3,7 +3,8 @@
 import collections
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
-from typing import Any, Optional, Union
+import functools
+from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 
@@ -14,6 +15,24 @@ WITHOUT_REPLACEMENT = 'without_replacement'
 IID = 'iid'
 
 
+class Drawn(NamedTuple):
+  """What is drawn for a round.
+
+  Attributes:
+    batches: (x, y), leaves [M, N, B, ...].
+    num_examples: int32 [M], the examples that each client holds.
+    examples: (x, y), leaves [M, E, ...], all that each client holds; None
+      unless asked for.
+    rows: int64 [M, K, B], where the examples of the batches are among those of
+      the population; of new clients, among those of the cohort.
+  """
+
+  batches: Any
+  num_examples: np.ndarray
+  examples: Any
+  rows: np.ndarray
+
+
 def draw_cohort(
     population: Union[clients.ClientArrays, clients.ClientGenerator],
     *,
@@ -22,10 +41,11 @@ def draw_cohort(
     clients_per_round: int,
     num_steps: int,
     batch_size: int,
+    num_rows: Optional[int] = None,
     full: bool = False,
     client_sampling: str = WITHOUT_REPLACEMENT,
     client_weights: Optional[np.ndarray] = None,
-) -> Any:
+) -> Drawn:
   """Draws the round's clients and their mini-batches.
 
   A pure function of its arguments. Indices are drawn first, then all clients'
@@ -38,6 +58,7 @@ def draw_cohort(
     clients_per_round: M.
     num_steps: K.
     batch_size: B.
+    num_rows: N, at least K; None is K. The batches after the K-th are of zeros.
     full: Whether each client's value also carries all its examples (for
       `loss_before_training='full'`), padded with zeros to a power of two that
       the cohort's largest client fits in, so that few shapes occur.
@@ -46,36 +67,34 @@ def draw_cohort(
     client_weights: [N], the clients' weights for 'iid'; uniform by default.
 
   Returns:
-    `ClientBatches`, or with `full` `ClientBatchesAndExamples`, of
-    `tff_localupdate.local_update.client_work`, with a leading axis M: batches
-    (x, y) [M, K, B, ...], num_examples int32 [M], examples (x, y) [M, N, ...].
-    The tensors of a client without examples are zeros.
+    What was drawn. The tensors of a client without examples are zeros.
 
   Raises:
     TypeError: If a number is not an integer.
     ValueError: If one is out of range, M exceeds the population, or weights
       are given that would be ignored.
   """
-  # Imports TensorFlow; planning code imports this module without it.
-  from tff_localupdate.local_update import client_work
-
   arrays, cohort = _draw_clients(
       population, seed, round_num, clients_per_round, client_sampling,
       client_weights,
   )
   rows = _draw_rows(arrays, cohort, seed, round_num, num_steps, batch_size)
   sizes = arrays.sizes[cohort]
+  if num_rows in (None, num_steps):
+    gather = _gather
+  else:
+    gather = functools.partial(_gather_into, num_rows=num_rows)
   batches = tuple(
-      _gather(feature, rows, sizes > 0) for feature in arrays.features
+      gather(feature, rows, sizes > 0) for feature in arrays.features
   )
   num_examples = sizes.astype(np.int32)
   if not full:
-    return client_work.ClientBatches(batches, num_examples)
-  rows, real = _padded_rows(arrays, cohort)
+    return Drawn(batches, num_examples, None, rows)
+  example_rows, real = _padded_rows(arrays, cohort)
   examples = tuple(
-      _gather(feature, rows, real) for feature in arrays.features
+      _gather(feature, example_rows, real) for feature in arrays.features
   )
-  return client_work.ClientBatchesAndExamples(batches, num_examples, examples)
+  return Drawn(batches, num_examples, examples, rows)
 
 
 def _draw_clients(
@@ -122,6 +141,8 @@ def _draw_rows(
 ) -> np.ndarray:
   """Returns the rows of the mini-batches [M, K, B]; 0 for empty clients."""
   rows = np.zeros((len(cohort), num_steps, batch_size), np.int64)
+  if not num_steps:
+    return rows
   occurrences = collections.Counter()
   for slot, i in enumerate(cohort.tolist()):
     if arrays.sizes[i]:
@@ -147,6 +168,19 @@ def _gather(
   gathered = feature[rows]
   if not real.all():
     gathered[~real] = 0
+  return gathered
+
+
+def _gather_into(
+    feature: np.ndarray, rows: np.ndarray, real: np.ndarray, num_rows: int
+) -> np.ndarray:
+  """Returns `_gather` of [M, K, B] with zeros behind: [M, num_rows, B, ...]."""
+  shape = (len(rows), num_rows, *rows.shape[2:], *feature.shape[1:])
+  gathered = np.zeros(shape, feature.dtype)
+  for i in np.flatnonzero(real):
+    # With clip, NumPy writes to the place at once, without a copy.
+    place = gathered[i, : rows.shape[1]]
+    np.take(feature, rows[i], axis=0, out=place, mode='clip')
   return gathered
 
 

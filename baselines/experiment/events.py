@@ -4,8 +4,9 @@ import pathlib
 
 from baselines.experiment import records
 
+# Columns of no other group are of the training.
 _GROUPS = {
-    **dict.fromkeys(records.TRAINING_COLUMNS, 'training'),
+    **dict.fromkeys(records.REGRET_COLUMNS, 'regret'),
     **dict.fromkeys(records.EVALUATION_COLUMNS, 'evaluation'),
     **dict.fromkeys(records.MACHINE_COLUMNS, 'machine'),
 }
@@ -23,9 +24,10 @@ class EventWriter:
   def write(self, row: records.Row) -> None:
     """Writes the numbers of a row, under the row's round as the step."""
     summary = self._tf.compat.v1.Summary()
-    for column, group in _GROUPS.items():
+    for column in row:
       value = records.number(row, column)
-      if value is not None:
+      if value is not None and column != 'round':
+        group = _GROUPS.get(column, 'training')
         summary.value.add(tag=f'{group}/{column}', simple_value=value)
     # One operation for all numbers: a round may take a millisecond.
     with self._writer.as_default(step=int(row['round'])):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Sequence
 
 from absl import flags
 
+from baselines import preset_files
 from baselines import settings
 from baselines.algorithms import registry as algorithms
 from baselines.experiment import command
@@ -68,23 +69,61 @@ def parse_experiment(
     command.InputError: If a flag is unknown, or a value or a combination of
       values is refused.
   """
-  algorithm_types = [e.config_type for e in algorithms.ALGORITHMS.values()]
-  types = [config_lib.TaskConfig, AlgorithmChoice, *algorithm_types,
-           config_lib.ServerOptimizerConfig, config_lib.RunConfig,
-           config_lib.ExecutionConfig, *extra]
-  given = parse(arguments, description, types)
+  given = parse(arguments, description, _all_types(extra))
   choice = _build(AlgorithmChoice, given)
-  chosen = algorithms.ALGORITHMS[choice.algorithm].config_type
-  _refuse_foreign(given, choice.algorithm, chosen, algorithm_types)
-  config = config_lib.ExperimentConfig(
-      task=_build(config_lib.TaskConfig, given),
-      algorithm=_build(chosen, given),
-      server_optimizer=_build(config_lib.ServerOptimizerConfig, given),
-      run=_build(config_lib.RunConfig, given),
-      execution=_build(config_lib.ExecutionConfig, given),
+  entry = algorithms.ALGORITHMS[choice.algorithm]
+  chosen = {'algorithm': entry.config_type}
+  if entry.has_server_optimizer:
+    chosen['server_optimizer'] = config_lib.ServerOptimizerConfig
+  _refuse_foreign(
+      given, choice.algorithm, list(chosen.values()),
+      [*_algorithm_types(), config_lib.ServerOptimizerConfig],
   )
+  parts = {
+      'task': config_lib.TaskConfig,
+      **chosen,
+      'run': config_lib.RunConfig,
+      'execution': config_lib.ExecutionConfig,
+  }
+  try:
+    config = config_lib.ExperimentConfig(
+        **{name: _build(kind, given) for name, kind in parts.items()}
+    )
+  except ValueError as error:
+    raise command.InputError(command.one_line(error)) from error
   own = {kind: _build(kind, given) for kind in extra}
   return Parsed(config, own, frozenset(given))
+
+
+def parse_own(
+    arguments: Sequence[str], description: str, *extra: type
+) -> dict[type, Any]:
+  """Reads the settings of the command alone from the flags of all.
+
+  Args:
+    arguments: The command's arguments.
+    description: What the command does, for `--help`.
+    *extra: Dataclasses of the command's own settings.
+
+  Returns:
+    The settings by their dataclass.
+
+  Raises:
+    command.HelpRequested: If the help is asked for.
+    command.InputError: If a flag is unknown, or a value is refused.
+  """
+  given = parse(arguments, description, _all_types(extra))
+  return {kind: _build(kind, given) for kind in extra}
+
+
+def _algorithm_types() -> list[type]:
+  return [e.config_type for e in algorithms.ALGORITHMS.values()]
+
+
+def _all_types(extra: Sequence[type]) -> list[type]:
+  return [config_lib.TaskConfig, AlgorithmChoice, *_algorithm_types(),
+          config_lib.ServerOptimizerConfig, config_lib.RunConfig,
+          config_lib.ExecutionConfig, *extra]
 
 
 def parse(
@@ -98,6 +137,10 @@ def parse(
   """
   if any(a in ('-h', '--help', '-help', '--helpfull') for a in arguments):
     raise command.HelpRequested(help_text(description, types))
+  try:
+    arguments = preset_files.expand(arguments)
+  except ValueError as error:
+    raise command.InputError(command.one_line(error)) from error
   values = flags.FlagValues()
   for field in _fields(types):
     define = _DEFINE[settings.value_type(field)]
@@ -120,13 +163,19 @@ def help_text(description: str, types: Sequence[type]) -> str:
       'Read flags from FILE, one a line, # starts a comment. A flag that comes '
       'later, on the command line or in a file, wins.'
   )]
+  lines += ['--preset=NAME', *_indented(
+      'Read the flags that come with the package under this name. One of: '
+      f'{", ".join(preset_files.names())}.'
+  )]
   seen = set()
   for kind in types:
     lines += ['', kind.__doc__.split('\n')[0]]
     for field in dataclasses.fields(kind):
-      if field.name not in seen:
-        lines += [_heading(field), *_indented(_described(field))]
-      seen.add(field.name)
+      text = [_heading(field), *_indented(_described(field))]
+      # Algorithms share settings, but not always their defaults.
+      if tuple(text) not in seen:
+        lines += text
+      seen.add(tuple(text))
   return '\n'.join(lines)
 
 
@@ -164,11 +213,12 @@ def _build(kind: type, given: dict[str, Any]) -> Any:
 
 
 def _refuse_foreign(
-    given: dict[str, Any], name: str, chosen: type, others: Sequence[type]
+    given: dict[str, Any], name: str, chosen: Sequence[type],
+    others: Sequence[type],
 ) -> None:
   """Refuses flags that only algorithms have which are not chosen."""
-  own = {f.name for f in dataclasses.fields(chosen)}
-  foreign = {f.name for f in _fields(others)} - own
+  own = {field.name for field in _fields(chosen)}
+  foreign = {field.name for field in _fields(others)} - own
   for flag in given:
     if flag in foreign:
       raise command.InputError(

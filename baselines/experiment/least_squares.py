@@ -53,6 +53,19 @@ class LeastSquares:
     weighted = self.features * self.example_weights[:, np.newaxis]
     return 2.0 * self.loss_scale * (self.features.T @ weighted)
 
+  @property
+  def smoothness(self) -> float:
+    """The largest eigenvalue of H."""
+    return float(np.linalg.eigvalsh(self.hessian)[-1])
+
+  def gradient_variance(self, point: np.ndarray) -> float:
+    """Returns E |g - grad f|^2, g the gradient of one example drawn by w."""
+    residuals = self.features @ point - self.labels
+    squares = np.einsum('ni,ni->n', self.features, self.features)
+    second = self.example_weights @ (squares * residuals**2)
+    first = np.sum(self.gradient(point) ** 2)
+    return float(4.0 * self.loss_scale**2 * second - first)
+
   @functools.cached_property
   def minimizer(self) -> np.ndarray:
     """x*, [d]; the one of least norm if there are many."""

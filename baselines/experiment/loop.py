@@ -7,18 +7,19 @@ not: it takes the newest readable checkpoint, drops the rows after it, and
 computes them again.
 """
 
+import contextlib
 import dataclasses
-import math
 import time
-from typing import Any
+from typing import Any, ContextManager, Iterator
 
+from baselines.algorithms import driver as driver_lib
 from baselines.experiment import checkpoints
 from baselines.experiment import command
 from baselines.experiment import config as config_lib
 from baselines.experiment import data
 from baselines.experiment import plan as plan_lib
 from baselines.experiment import recorder as recorder_lib
-from baselines.experiment import records
+from baselines.experiment import regret as regret_lib
 from baselines.experiment import resume
 from baselines.experiment import run_folder
 from baselines.experiment import stopping
@@ -80,18 +81,24 @@ def _run_locked(
 ) -> None:
   """Runs from where the folder is to where the run ends or is stopped."""
   tools = workbench.tools(config)
-  start = resume.find_start(
-      config.run, folder, workbench.initial_state(config)
-  )
+  state = workbench.initial_state(config)
+  counted = tools.regret.initial_state() if tools.regret else None
+
+  def is_last(round_num, saved):
+    done = round_num == config.run.rounds
+    return done or tools.driver.is_finished(saved[0])
+
+  start = resume.find_start(config, folder, (state, counted), is_last)
   with recorder_lib.Recorder(
-      config.run, folder, start.rows, tensorboard=tensorboard
+      config, folder, start.rows, tensorboard=tensorboard
   ) as recorder:
-    run = _Run(config, folder, tools, recorder, start.round_num, start.state)
+    run = _Run(config, folder, tools, recorder, start.round_num, *start.state)
     run.write_status(run_folder.RUNNING)
     if start.round_num:
       recorder.report(f'going on after round {start.round_num}')
     if start.incomplete is not None:
-      recorder.record({**start.incomplete, **run.evaluate()})
+      first = run.regret_row() if not start.round_num else {}
+      recorder.record({**start.incomplete, **first, **run.evaluate()})
     if not recorder.divergence:
       run.train(interruption)
     run.finish()
@@ -107,19 +114,21 @@ class _Run:
   recorder: recorder_lib.Recorder
   round_num: int
   state: Any
+  counted: Any  # By `tools.regret`.
+
+  def __post_init__(self):
+    if self.counted is not None:
+      self.counted = regret_lib.restored(self.counted)
 
   def train(self, interruption: stopping.Interruption) -> None:
     """Runs rounds until the last one, divergence, or an interruption."""
-    first = self.round_num + 1
-    rounds = range(first, self.config.run.rounds + 1)
-    if interruption.requested:
+    if interruption.requested or self._is_finished():
       return
-    with data.Prefetcher(self._draw, rounds) as cohorts:
+    first = self.round_num + 1
+    with self._cohorts(first) as cohorts:
       started = time.monotonic()
-      for self.round_num, cohort in cohorts:
-        self.state, metrics = self.tools.program.next(self.state, cohort)
-        values = _training_values(metrics)
-        values['round'] = self.round_num
+      for self.round_num, drawn in cohorts:
+        values = self._train_round(drawn)
         values['round_seconds'] = _seconds_since(started)
         if self.round_num == first:
           self.recorder.report(self.tools.program.device_report)
@@ -131,9 +140,42 @@ class _Run:
           self.write_status(run_folder.RUNNING)
         started = time.monotonic()
 
+  def _train_round(self, drawn: data.Drawn) -> dict[str, Any]:
+    """Runs a round; returns its numbers by column."""
+    driver, before = self.tools.driver, self.state
+    cohort = driver.cohort(
+        driver_lib.CohortData(drawn.batches, drawn.num_examples, drawn.examples)
+    )
+    self.state, metrics = self.tools.program.next(before, cohort)
+    remark = driver.remark(metrics)
+    if remark:
+      self.recorder.report(remark)
+    values = {'round': self.round_num, **driver.row(metrics, self.state)}
+    if self.tools.regret:
+      start = regret_lib.RoundStart(
+          point=self._point(before),
+          step_size=float(before.step_size),
+          rows=drawn.rows,
+          num_queries=int(metrics.num_queries),
+          num_clients=self.config.run.clients_per_round,
+      )
+      self.counted = self.tools.regret.count(self.counted, start)
+      values.update(self.regret_row(start.point))
+    return values
+
+  def regret_row(self, start_point: Any = None) -> dict[str, Any]:
+    """Returns the regret so far by column; empty if it is not counted."""
+    if not self.tools.regret:
+      return {}
+    return self.tools.regret.row(
+        self.counted, self._point(self.state), start_point
+    )
+
   def evaluate(self) -> dict[str, Any]:
     """Returns the evaluation by column; empty if none is due."""
-    if not resume.is_evaluated(self.config.run, self.round_num):
+    if not resume.is_evaluated(
+        self.config.run, self.round_num, self._is_finished()
+    ):
       return {}
     started = time.monotonic()
     weights = self.tools.process.get_model_weights(self.state)
@@ -147,7 +189,7 @@ class _Run:
       self._save()
     if self.recorder.divergence:
       self.write_status(run_folder.DIVERGED, self.recorder.divergence)
-    elif self.round_num == self.config.run.rounds:
+    elif self._is_finished():
       self.write_status(run_folder.FINISHED)
     else:
       self.write_status(run_folder.INTERRUPTED)
@@ -155,16 +197,40 @@ class _Run:
   def write_status(self, status: str, reason: str = '') -> None:
     self.folder.write_status(status, self.round_num, reason)
 
+  def _is_finished(self) -> bool:
+    done = self.round_num == self.config.run.rounds
+    return done or self.tools.driver.is_finished(self.state)
+
   def _save(self) -> None:
     # Rows first: a checkpoint is never ahead of metrics.csv.
     self.recorder.flush_to_disk()
     checkpoints.save(
         self.folder.checkpoints_path,
         self.round_num,
-        resume.flatten_state(self.state),
+        resume.flatten_state((self.state, self.counted)),
     )
 
-  def _draw(self, round_num: int) -> Any:
+  def _cohorts(self, first: int) -> ContextManager[Iterator[Any]]:
+    """The rounds to come with their data, drawn ahead where that can be."""
+    num_rounds = self.config.num_rounds
+    if num_rounds is None:
+      return contextlib.closing(self._cohorts_on_demand(first))
+    size = self.tools.driver.rows_needed(self.state)
+    return data.Prefetcher(
+        lambda round_num: self._draw(round_num, size, size),
+        range(first, num_rounds + 1),
+    )
+
+  def _cohorts_on_demand(self, first: int) -> Iterator[tuple[int, data.Drawn]]:
+    """Yields rounds whose size depends on the state before them."""
+    driver, round_num = self.tools.driver, first
+    while not driver.is_finished(self.state):
+      samples = driver.samples_needed(self.state)
+      rows = driver.rows_needed(self.state)
+      yield round_num, self._draw(round_num, samples, rows)
+      round_num += 1
+
+  def _draw(self, round_num: int, num_steps: int, num_rows: int) -> data.Drawn:
     run, algorithm = self.config.run, self.config.algorithm
     return data.draw_cohort(
         self.tools.task.population,
@@ -172,18 +238,15 @@ class _Run:
         round_num=round_num,
         clients_per_round=run.clients_per_round,
         client_sampling=run.client_sampling,
-        num_steps=algorithm.num_steps,
+        num_steps=num_steps,
+        num_rows=num_rows,
         batch_size=run.batch_size,
-        full=algorithm.loss_before_training == 'full',
+        full=getattr(algorithm, 'loss_before_training', '') == 'full',
     )
 
-
-def _training_values(metrics: Any) -> dict[str, Any]:
-  """The metrics of a round by column; no loss if no client had examples."""
-  values = {c: getattr(metrics, c) for c in records.TRAINING_COLUMNS}
-  if not values['clients_used'] and math.isnan(values['loss_before_training']):
-    values['loss_before_training'] = None
-  return values
+  def _point(self, state: Any) -> Any:
+    weights = self.tools.process.get_model_weights(state)
+    return regret_lib.flatten_weights(weights.trainable)
 
 
 def _seconds_since(started: float) -> float:

@@ -4,10 +4,10 @@ import sys
 import traceback
 
 from baselines.experiment import command
-from baselines.experiment import config as config_lib
 from baselines.experiment import config_json
 from baselines.experiment import flags
 from baselines.experiment import loading
+from baselines.experiment import output_config
 from baselines.experiment import plan as plan_lib
 from baselines.experiment import run_folder
 from baselines.experiment import stopping
@@ -28,9 +28,9 @@ _EXIT_CODES = {
 def main(arguments: list[str]) -> int:
   """Runs the command; returns its exit code."""
   parsed = flags.parse_experiment(
-      arguments, _DESCRIPTION, config_lib.OutputConfig
+      arguments, _DESCRIPTION, output_config.OutputConfig
   )
-  output = parsed.extra[config_lib.OutputConfig]
+  output = parsed.extra[output_config.OutputConfig]
   plan = plan_lib.plan_run(parsed.config, output.output_dir)
   if output.dry_run:
     print(config_json.to_json(plan.config))

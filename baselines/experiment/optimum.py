@@ -1,6 +1,7 @@
 """x* and f* of a global objective, solved once and kept on the disk."""
 
 from collections.abc import Callable
+import contextlib
 import hashlib
 import io
 import os
@@ -99,8 +100,16 @@ def load_or_solve(
   found = _load(path, objective.dimension)
   if found is None:
     found = solve(objective)
-    _save(path, found)
+    # A folder that cannot be written costs the next run some seconds.
+    with contextlib.suppress(OSError):
+      _save(path, found)
   return found
+
+
+def default_folder() -> pathlib.Path:
+  """Returns the user's folder for files that can be computed anew."""
+  root = os.environ.get('XDG_CACHE_HOME') or '~/.cache'
+  return pathlib.Path(root).expanduser() / 'tff_localupdate'
 
 
 def cache_path(

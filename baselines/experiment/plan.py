@@ -99,15 +99,16 @@ def find_stage(
       [status.round if status else 0]
       + checkpoints.saved_rounds(folder.checkpoints_path)
   )
-  if done > config.run.rounds:
+  rounds = config.run.rounds
+  if rounds is not None and done > rounds:
     raise command.InputError(
         f'rounds must be at least {done}, the rounds done in {folder.path}; '
-        f'found {config.run.rounds}.'
+        f'found {rounds}.'
     )
   if status and status.status == run_folder_lib.DIVERGED:
     return DONE
   if status and status.status == run_folder_lib.FINISHED:
-    if status.round == config.run.rounds:
+    if rounds in (None, status.round):
       return DONE
   return PARTIAL
 

@@ -23,7 +23,7 @@ class Recorder(contextlib.AbstractContextManager):
 
   def __init__(
       self,
-      config: config_lib.RunConfig,
+      config: config_lib.ExperimentConfig,
       folder: run_folder.RunFolder,
       rows: Sequence[records.Row],
       *,
@@ -32,22 +32,24 @@ class Recorder(contextlib.AbstractContextManager):
     """Starts, or goes on after `rows`.
 
     Args:
-      config: The number of rounds, and what counts as divergence.
+      config: The columns, the length, and what counts as divergence.
       folder: Where to write.
       rows: Rows of metrics.csv that stay.
       tensorboard: Whether to write events.
     """
-    self._monitor = stopping.DivergenceMonitor(config.divergence_factor)
+    self._monitor = stopping.DivergenceMonitor(
+        config.run.divergence_factor
+    )
     self.divergence: Optional[str] = None
     for row in rows:
       self.divergence = self.divergence or self._monitor.observe(row)
-    self._writer = records.MetricsWriter(folder.metrics_path, rows)
+    self._writer = records.MetricsWriter(
+        folder.metrics_path, records.columns_of(config), rows
+    )
     self._events = None
     if tensorboard:
       self._events = events.EventWriter(folder.events_path)
-    self._progress = progress.Progress(
-        config.rounds, max(len(rows) - 1, 0), folder.path.name
-    )
+    self._progress = _progress(config, rows, folder.path.name)
 
   def record(self, values: Mapping[str, Any]) -> None:
     """Records the row with these numbers by column."""
@@ -72,6 +74,19 @@ class Recorder(contextlib.AbstractContextManager):
     self._writer.close()
     if self._events is not None:
       self._events.close()
+
+
+def _progress(
+    config: config_lib.ExperimentConfig,
+    rows: Sequence[records.Row],
+    label: str,
+) -> progress.Progress:
+  """Counts rounds, or, for an algorithm with a horizon, queries."""
+  total, column = config.run.rounds, 'round'
+  if total is None:
+    total, column = config.algorithm.horizon, 'time_used'
+  start = int(records.number(rows[-1], column) or 0) if rows else 0
+  return progress.Progress(total, start, label, column)
 
 
 def _resident_mib() -> float:

@@ -16,6 +16,25 @@ where the schedule asks for it, the evaluation of the model after round r.
   population_loss             f(x): client-uniform mean over training clients
   example_weighted_loss       mean over all training examples
   test_loss, test_accuracy    on the held-out examples, if the task has them
+  uplink_bits                 bits that a client sent, mean over the clients
+Algorithms with a horizon, CEAL and its rivals, also have, of the round
+
+  num_queries                 queries of each client
+  time_used                   those of all rounds so far
+  sent                        1 if anything was sent
+  downlink_bits               bits broadcast
+  cumulative_uplink_bits, cumulative_downlink_bits   of all rounds so far
+  clients_not_sent            clients without a message for what they had
+  epoch, stage, stepped, estimated_gradient_norm, threshold, rounding_norm,
+  passes_by_rounding          see `tff_localupdate.ceal.server_step.CealMetrics`
+  true_gradient_norm          |grad f| before the round, if f is known
+  cumulative_regret           sum of f - f* over all queries of all clients
+  last_regret                 f - f* of the model after the round
+  average_regret              f - f* of the mean of all query points
+  regret_points               points at which f was evaluated for the regret
+
+and all runs have
+
   round_seconds               the round, waiting for its data included
   evaluation_seconds          the evaluation
   resident_mib                memory of the process after the row's work
@@ -51,30 +70,55 @@ EVALUATION_COLUMNS = (
     'test_loss',
     'test_accuracy',
 )
+REGRET_COLUMNS = (
+    'cumulative_regret',
+    'last_regret',
+    'average_regret',
+    'regret_points',
+)
 # The columns that differ between two runs of the same experiment.
 MACHINE_COLUMNS = ('round_seconds', 'evaluation_seconds', 'resident_mib')
-COLUMNS = ('round', *TRAINING_COLUMNS, *EVALUATION_COLUMNS, *MACHINE_COLUMNS)
 
 Row = dict[str, str]
+
+
+def columns_of(config: Any) -> tuple[str, ...]:
+  """Returns the columns of a run's metrics.csv.
+
+  Args:
+    config: The run's `config.ExperimentConfig`.
+  """
+  return (
+      'round',
+      *TRAINING_COLUMNS,
+      *config.algorithm.EXTRA_COLUMNS,
+      *(REGRET_COLUMNS if config.counts_regret else ()),
+      *EVALUATION_COLUMNS,
+      *MACHINE_COLUMNS,
+  )
 
 
 class MetricsWriter:
   """Appends rows to metrics.csv, each flushed when it is written."""
 
-  def __init__(self, path: pathlib.Path, kept: Sequence[Row]):
+  def __init__(
+      self, path: pathlib.Path, columns: Sequence[str], kept: Sequence[Row]
+  ):
     """Starts or continues a file.
 
     Args:
       path: The file; replaced as a whole by `kept`.
+      columns: Its columns, see `columns_of`.
       kept: The rows to keep, as `read_rows` gave them.
     """
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator='\n')
+    writer = csv.DictWriter(text, columns, lineterminator='\n')
     writer.writeheader()
     writer.writerows(kept)
     files.write_whole(path, text.getvalue())
     self._stream = open(path, 'a', newline='', encoding='utf-8')
-    self._writer = csv.DictWriter(self._stream, COLUMNS, lineterminator='\n')
+    self._writer = csv.DictWriter(self._stream, columns, lineterminator='\n')
+    self._columns = tuple(columns)
 
   def write(self, values: Mapping[str, Any]) -> Row:
     """Writes one row.
@@ -86,7 +130,7 @@ class MetricsWriter:
     Returns:
       The row as it was written.
     """
-    row = format_row(values)
+    row = format_row(values, self._columns)
     self._writer.writerow(row)
     self._stream.flush()
     return row
@@ -99,18 +143,22 @@ class MetricsWriter:
     self._stream.close()
 
 
-def format_row(values: Mapping[str, Any]) -> Row:
+def format_row(values: Mapping[str, Any], columns: Sequence[str]) -> Row:
   """Returns the row of texts for numbers by column."""
-  unknown = set(values) - set(COLUMNS)
+  unknown = set(values) - set(columns)
   if unknown:
     raise ValueError(f'values has no such columns: {sorted(unknown)}.')
-  return {column: _cell(values.get(column)) for column in COLUMNS}
+  return {column: _cell(values.get(column)) for column in columns}
 
 
-def read_rows(path: pathlib.Path) -> list[Row]:
+def read_rows(path: pathlib.Path, columns: Sequence[str]) -> list[Row]:
   """Returns the rows 0, 1, 2, ... up to the last one that is whole.
 
   A file that is not there, or whose header was torn, has none.
+
+  Args:
+    path: The file.
+    columns: Its columns, see `columns_of`.
 
   Raises:
     command.InputError: If the file has other columns.
@@ -121,21 +169,21 @@ def read_rows(path: pathlib.Path) -> list[Row]:
   lines = text[: text.rfind('\n') + 1].splitlines()
   if not lines:
     return []
-  if lines[0] != ','.join(COLUMNS):
+  if lines[0] != ','.join(columns):
     raise command.InputError(f'{path} has not the columns of this version.')
   rows = []
   for cells in csv.reader(lines[1:]):
-    if len(cells) != len(COLUMNS) or cells[0] != str(len(rows)):
+    if len(cells) != len(columns) or cells[0] != str(len(rows)):
       break
     if not all(_is_number(cell) for cell in cells if cell):
       break
-    rows.append(dict(zip(COLUMNS, cells)))
+    rows.append(dict(zip(columns, cells)))
   return rows
 
 
 def number(row: Row, column: str) -> Optional[float]:
-  """Returns the number in a cell, or None if it is empty."""
-  return float(row[column]) if row[column] else None
+  """Returns the number in a cell, or None if it is empty or not there."""
+  return float(row[column]) if row.get(column) else None
 
 
 def without_evaluation(row: Row) -> Row:

@@ -31,19 +31,22 @@ class Start:
   incomplete: Optional[dict[str, Any]]
 
 
-def is_evaluated(config: config_lib.RunConfig, round_num: int) -> bool:
+def is_evaluated(
+    config: config_lib.RunConfig, round_num: int, is_last: bool
+) -> bool:
   """Whether an evaluation is due: at 0, N, 2 N, ... and after the last round.
 
   With N = `rounds_per_evaluation` = 0 only after the last round.
   """
   every = config.rounds_per_evaluation
-  return round_num == config.rounds or bool(every and round_num % every == 0)
+  return is_last or bool(every and round_num % every == 0)
 
 
 def find_start(
-    config: config_lib.RunConfig,
+    config: config_lib.ExperimentConfig,
     folder: run_folder.RunFolder,
     initial_state: Any,
+    is_last: Callable[[int, Any], bool],
     report: Callable[[str], None] = command.report,
 ) -> Start:
   """Returns the place where the run in `folder` goes on.
@@ -57,11 +60,15 @@ def find_start(
     config: Rounds and evaluations wanted now.
     folder: The run folder.
     initial_state: The state before round 1; gives structure, shapes, dtypes.
+    is_last: Tells of a round and the state after it whether the run ends there.
     report: Called with a line about what is passed over.
   """
   rows = [
-      row if is_evaluated(config, r) else records.without_evaluation(row)
-      for r, row in enumerate(records.read_rows(folder.metrics_path))
+      row if _keeps_evaluation(config.run, r)
+      else records.without_evaluation(row)
+      for r, row in enumerate(
+          records.read_rows(folder.metrics_path, records.columns_of(config))
+      )
   ]
   round_num, state = 0, initial_state
   found = checkpoints.load_newest(
@@ -74,9 +81,16 @@ def find_start(
   if not rows:
     return Start(0, state, [], {'round': 0})
   last = rows[-1]
-  if is_evaluated(config, round_num) and not last['population_loss']:
+  is_due = is_evaluated(config.run, round_num, is_last(round_num, state))
+  if is_due and not last['population_loss']:
     return Start(round_num, state, rows[:-1], last)
   return Start(round_num, state, rows, None)
+
+
+def _keeps_evaluation(config: config_lib.RunConfig, round_num: int) -> bool:
+  # A run that ends by itself has always had the same last round.
+  is_last = config.rounds in (None, round_num)
+  return is_evaluated(config, round_num, is_last)
 
 
 def flatten_state(state: Any) -> list[np.ndarray]:

@@ -87,6 +87,26 @@ class SoftmaxRegression:
     errors[np.arange(len(errors)), self.labels] -= 1.0
     return self._pull_back(errors) + self.l2_strength * point
 
+  @property
+  def smoothness(self) -> float:
+    """An upper bound on the curvature: lambda_max(E a a') / 2 + mu.
+
+    No eigenvalue of the Hessian of the cross-entropy in the logits is above
+    1/2.
+    """
+    weighted = self.features * self.example_weights[:, np.newaxis]
+    covariance = self.features.T @ weighted
+    return float(np.linalg.eigvalsh(covariance)[-1]) / 2.0 + self.l2_strength
+
+  def gradient_variance(self, point: np.ndarray) -> float:
+    """Returns E |g - grad f|^2, g the gradient of one example drawn by w."""
+    errors = self._probabilities(point)
+    errors[np.arange(len(errors)), self.labels] -= 1.0
+    squares = np.einsum('nf,nf->n', self.features, self.features)
+    second = self.example_weights @ (squares * np.sum(errors**2, axis=1))
+    # The penalty's part is the same for all examples.
+    return float(second - np.sum(self._pull_back(errors) ** 2))
+
   def hessian_products_at(
       self, point: np.ndarray
   ) -> Callable[[np.ndarray], np.ndarray]:

@@ -14,10 +14,10 @@ _LOSSES = ('loss_before_training', 'population_loss')
 class DivergenceMonitor:
   """Tells when a run has diverged.
 
-  It has if a loss or the norm of the update is not finite, or if a loss is
-  more than `factor` times its own first value (where that is positive). It
-  depends on the rows of metrics.csv alone, so a continued run, which shows it
-  the rows kept, decides as if it had never stopped.
+  It has if a loss, the norm of the update or a regret is not finite, or if a
+  loss is more than `factor` times its own first value (where that is positive).
+  It depends on the rows of metrics.csv alone, so a continued run, which shows
+  it the rows kept, decides as if it had never stopped.
   """
 
   def __init__(self, factor: float):
@@ -35,7 +35,7 @@ class DivergenceMonitor:
     Returns:
       What diverged, as a sentence, or None.
     """
-    for column in (*_LOSSES, 'update_norm'):
+    for column in (*_LOSSES, 'update_norm', 'cumulative_regret', 'last_regret'):
       value = records.number(row, column)
       if value is not None and not math.isfinite(value):
         return f'{column} is {value}'

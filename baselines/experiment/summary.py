@@ -27,7 +27,10 @@ class RunSummary:
     population_loss: f(x) of the last evaluation.
     test_accuracy: Of the last evaluation.
     last_loss: Mean of loss_before_training over the last tenth of the rounds,
-      at most 100; ranks runs.
+      at most 100; ranks runs that count no regret.
+    cumulative_regret: Of the last round; ranks runs that count it.
+    uplink_bits: Bits that a client sent in the whole run.
+    downlink_bits: Bits broadcast in the whole run.
     seconds: Time of all rounds and evaluations.
   """
 
@@ -40,6 +43,9 @@ class RunSummary:
   population_loss: Optional[float]
   test_accuracy: Optional[float]
   last_loss: Optional[float]
+  cumulative_regret: Optional[float]
+  uplink_bits: Optional[float]
+  downlink_bits: Optional[float]
   seconds: float
 
 
@@ -48,7 +54,7 @@ def summarize(
 ) -> RunSummary:
   """Reads the outcome from a run folder."""
   status = folder.read_status()
-  rows = records.read_rows(folder.metrics_path)
+  rows = records.read_rows(folder.metrics_path, records.columns_of(config))
   population = _column(rows, 'population_loss')
   accuracy = _column(rows, 'test_accuracy')
   losses = _column(rows, 'loss_before_training')
@@ -62,7 +68,10 @@ def summarize(
       first_population_loss=population[0] if population else None,
       population_loss=population[-1] if population else None,
       test_accuracy=accuracy[-1] if accuracy else None,
-      last_loss=_last_mean(losses, config.run.rounds),
+      last_loss=_last_mean(losses, config.num_rounds or len(losses)),
+      cumulative_regret=_last(rows, 'cumulative_regret'),
+      uplink_bits=_last(rows, 'cumulative_uplink_bits'),
+      downlink_bits=_last(rows, 'cumulative_downlink_bits'),
       seconds=sum(seconds),
   )
 
@@ -81,6 +90,9 @@ def nothing_known(
       population_loss=None,
       test_accuracy=None,
       last_loss=None,
+      cumulative_regret=None,
+      uplink_bits=None,
+      downlink_bits=None,
       seconds=0.0,
   )
 
@@ -92,17 +104,18 @@ def run_table(outcome: RunSummary) -> str:
   cells = {
       'run': outcome.path,
       'status': status_text(outcome),
-      'rounds': f'{outcome.round} of {outcome.config.run.rounds}',
-      'client_learning_rate': outcome.config.algorithm.client_learning_rate,
-      'server_learning_rate': (
-          outcome.config.server_optimizer.server_learning_rate
-      ),
+      'rounds': _rounds_text(outcome),
+      **outcome.config.rates,
       'population_loss at first': _text(outcome.first_population_loss),
       'population_loss': _text(outcome.population_loss),
       'test_accuracy': _text(outcome.test_accuracy),
       'loss_before_training, last mean': _text(outcome.last_loss),
+      'cumulative_regret': _text(outcome.cumulative_regret),
+      'uplink_bits': _text(outcome.uplink_bits),
+      'downlink_bits': _text(outcome.downlink_bits),
       'seconds': f'{outcome.seconds:.1f}',
   }
+  cells = {name: cell for name, cell in cells.items() if cell != '-'}
   return pd.Series(cells).to_string()
 
 
@@ -113,6 +126,16 @@ def status_text(outcome: RunSummary) -> str:
   if outcome.status == run_folder_lib.FAILED:
     return f'failed after round {outcome.round} ({outcome.reason})'
   return outcome.status
+
+
+def _rounds_text(outcome: RunSummary) -> str:
+  num_rounds = outcome.config.num_rounds
+  return f'{outcome.round}' + (f' of {num_rounds}' if num_rounds else '')
+
+
+def _last(rows: list[records.Row], column: str) -> Optional[float]:
+  values = _column(rows, column)
+  return values[-1] if values else None
 
 
 def _text(value: Any) -> str:

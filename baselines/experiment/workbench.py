@@ -6,15 +6,19 @@ sweep over them need one program: the second point costs only its rounds.
 
 import dataclasses
 import time
-from typing import Any, Callable, Hashable, NamedTuple
-
-import tensorflow_federated as tff
+from typing import Any, Callable, Hashable, NamedTuple, Optional
+import warnings
 
 from baselines.algorithms import registry as algorithms
 from baselines.experiment import command
 from baselines.experiment import config as config_lib
 from baselines.experiment import evaluation
+from baselines.experiment import initial_points
+from baselines.experiment import known_constants
+from baselines.experiment import known_objectives
+from baselines.experiment import optimum
 from baselines.experiment import plan
+from baselines.experiment import regret as regret_lib
 from baselines.tasks import registry as tasks
 from baselines.tasks import task as task_lib
 from tff_localupdate import execution
@@ -25,15 +29,22 @@ class Tools(NamedTuple):
 
   Attributes:
     task: Data and model.
-    process: The algorithm's `tff.templates.IterativeProcess`.
-    program: The same, compiled for this process.
+    driver: The algorithm, as the loop drives it.
+    program: Its process, compiled for this process.
     evaluator: Evaluates weights on the task.
+    regret: Counts the regret, if the run does.
   """
 
   task: task_lib.Task
-  process: Any
+  driver: Any
   program: execution.Program
   evaluator: evaluation.Evaluator
+  regret: Optional[regret_lib.RegretCounter]
+
+  @property
+  def process(self) -> Any:
+    """The algorithm's `tff.templates.IterativeProcess`."""
+    return self.driver.process
 
 
 class Workbench:
@@ -81,33 +92,77 @@ class Workbench:
     """Returns the tools for a run; those for other rates and seeds will do."""
     run = config.run
     task = self.task(config.task)
+    # The data decide what a client has, not how it computes.
+    family = tuple(
+        (name, value)
+        for name, value in dataclasses.asdict(config.task).items()
+        if name != 'data_seed'
+    )
     model = self._make(
-        ('model', config.task, run.dtype),
+        ('model', family, run.dtype),
         lambda: task.build_model(run.model_seed, run.dtype),
     )
     evaluator = self._make(
         ('evaluator', config.task, run.dtype),
         lambda: evaluation.Evaluator(task, model),
     )
-    process, program = self._make(
-        _program_key(config), lambda: self._compile(config, task, model)
+    config = self._with_known_constants(config, task)
+    driver, program = self._make(
+        _program_key(config, family),
+        lambda: self._compile(config, task, model),
     )
-    return Tools(task, process, program, evaluator)
+    return Tools(task, driver, program, evaluator, self._regret(config, task))
 
   def initial_state(self, config: config_lib.ExperimentConfig) -> Any:
     """Returns the state before round 1: the run's own weights and rates."""
     tools = self.tools(config)
-    state = tools.program.initialize()
     run = config.run
-    model = tools.task.build_model(run.model_seed, run.dtype)
-    weights = tff.learning.models.ModelWeights(*model.initial_weights)
-    state = tools.process.set_model_weights(state, weights)
-    hparams = tools.process.get_hparams(state)
-    hparams['client_learning_rate'] = config.algorithm.client_learning_rate
-    hparams['server_learning_rate'] = (
-        config.server_optimizer.server_learning_rate
+    return tools.driver.initial_state(
+        tools.program,
+        _initial_weights(config, tools.task),
+        self._with_known_constants(config, tools.task).rates,
+        run.sampling_seed,
     )
-    return tools.process.set_hparams(state, hparams)
+
+  def _with_known_constants(
+      self, config: config_lib.ExperimentConfig, task: task_lib.Task
+  ) -> config_lib.ExperimentConfig:
+    """Fills in what the theory computes from f, if f is known."""
+    if not known_constants.are_missing(config):
+      return config
+    weights = _initial_weights(config, task)
+    found = self._make(
+        ('constants', config.task, config.run),
+        lambda: known_constants.measure(
+            self._objective(config.task, task),
+            regret_lib.flatten_weights(weights.trainable),
+            config.run.batch_size,
+        ),
+    )
+    self._report(
+        f'measured: noise_scale {found.noise_scale:.6g}, smoothness '
+        f'{found.smoothness:.6g}'
+    )
+    return known_constants.fill(config, found)
+
+  def _regret(
+      self, config: config_lib.ExperimentConfig, task: task_lib.Task
+  ) -> Optional[regret_lib.RegretCounter]:
+    if not config.counts_regret:
+      return None
+    objective = self._objective(config.task, task)
+    best = self._make(
+        ('optimum', config.task),
+        lambda: optimum.load_or_solve(objective, optimum.default_folder()),
+    )
+    return regret_lib.RegretCounter(objective, best.value, config.algorithm)
+
+  def _objective(
+      self, config: config_lib.TaskConfig, task: task_lib.Task
+  ) -> Any:
+    return self._make(
+        ('objective', config), lambda: known_objectives.build_objective(task)
+    )
 
   def _make(self, key: Hashable, build: Callable[[], Any]) -> Any:
     if key not in self._made:
@@ -131,17 +186,23 @@ class Workbench:
       self, config: config_lib.ExperimentConfig, task: Any, model: Any
   ) -> tuple[Any, execution.Program]:
     started = time.monotonic()
-    process = algorithms.load_builder(config.algorithm)(
-        config.algorithm,
-        config.server_optimizer,
-        task=task,
-        model=model,
-        batch_size=config.run.batch_size,
-        dtype=config.run.dtype,
-    )
+    with warnings.catch_warnings(record=True) as caught:
+      warnings.simplefilter('always', UserWarning)
+      driver = algorithms.load_builder(config.algorithm)(
+          config.algorithm,
+          model=model,
+          run=config.run,
+          task=task,
+          server_optimizer=config.server_optimizer,
+      )
+    for warning in caught:
+      self._report(f'warning: {warning.message}')
+    jit = config.execution.jit
+    if jit == 'auto' and not driver.gains_by_xla:
+      jit = 'off'
     program = execution.compile_process(
-        process,
-        jit=config.execution.jit,
+        driver.process,
+        jit=jit,
         clients=config.execution.clients,
         devices=self.devices(config.execution),
     )
@@ -149,7 +210,18 @@ class Workbench:
         f'{algorithms.algorithm_name(config.algorithm)}: process built '
         f'({time.monotonic() - started:.1f} s)'
     )
-    return process, program
+    return driver, program
+
+
+def _initial_weights(
+    config: config_lib.ExperimentConfig, task: task_lib.Task
+) -> Any:
+  run = config.run
+  return initial_points.initial_weights(
+      task.build_model(run.model_seed, run.dtype),
+      run.initial_point,
+      run.model_seed,
+  )
 
 
 def _find_devices(config: config_lib.ExecutionConfig) -> tuple[str, ...]:
@@ -163,13 +235,33 @@ def _find_devices(config: config_lib.ExecutionConfig) -> tuple[str, ...]:
     raise command.InputError(command.one_line(error)) from error
 
 
-def _program_key(config: config_lib.ExperimentConfig) -> Hashable:
-  """What a compiled program depends on: neither rates nor seeds."""
+def _program_key(
+    config: config_lib.ExperimentConfig, family: tuple[Any, ...]
+) -> Hashable:
+  """What a compiled program depends on: neither rates nor seeds.
+
+  Args:
+    config: The settings.
+    family: Those of the task that are not a seed.
+  """
+  algorithm, server_optimizer = config.algorithm, config.server_optimizer
+  algorithm = dataclasses.replace(
+      algorithm, **dict.fromkeys(algorithm.RATES, 1.0)
+  )
+  if hasattr(algorithm, 'regret_every'):
+    algorithm = dataclasses.replace(algorithm, regret_every=None)
+  if server_optimizer is not None:
+    server_optimizer = dataclasses.replace(
+        server_optimizer, server_learning_rate=1.0
+    )
+  # The oracle of CEAL has the data in it.
+  is_oracle = getattr(algorithm, 'epoch_length', None) == 'oracle'
   return (
       'program',
-      config.task,
-      dataclasses.replace(config.algorithm, client_learning_rate=0.0),
-      dataclasses.replace(config.server_optimizer, server_learning_rate=0.0),
+      config.task if is_oracle else family,
+      algorithm,
+      server_optimizer,
+      config.run.clients_per_round,
       config.run.batch_size,
       config.run.dtype,
       config.execution,

@@ -15,6 +15,7 @@ from baselines.sweeps import config as sweep_config
 from baselines.sweeps import folder as folder_lib
 from baselines.sweeps import grid as grid_lib
 from baselines.sweeps import runner
+from baselines.sweeps import variants
 
 _NAME = 'localupdate-sweep'
 _DESCRIPTION = (
@@ -27,18 +28,12 @@ _DESCRIPTION = (
 
 def main(arguments: list[str]) -> int:
   """Runs the command; returns its exit code."""
-  output_type = sweep_config.SweepOutputConfig
-  parsed = flags.parse_experiment(
-      arguments, _DESCRIPTION, grid_lib.GridConfig, output_type
+  own = (grid_lib.GridConfig, sweep_config.SweepOutputConfig)
+  asked = flags.parse_own(arguments, _DESCRIPTION, *own)
+  output = asked[sweep_config.SweepOutputConfig]
+  configs = variants.plan_points(
+      arguments, _DESCRIPTION, asked[grid_lib.GridConfig], own
   )
-  output = parsed.extra[output_type]
-  try:
-    configs = grid_lib.points(
-        parsed.config, parsed.extra[grid_lib.GridConfig], parsed.given
-    )
-  except ValueError as error:
-    raise command.InputError(command.one_line(error)) from error
-  plan_lib.check_inputs(parsed.config)
   folder = pathlib.Path(output.output_dir).expanduser()
   folder_lib.check_folder(folder, output.figure)
   if output.dry_run:

@@ -6,55 +6,101 @@ from typing import Sequence
 
 import pandas as pd
 
+from baselines import settings
+from baselines.experiment import config as config_lib
 from baselines.experiment import config_json
 from baselines.experiment import files
 from baselines.experiment import run_folder
 from baselines.experiment import summary
 
-Rates = tuple[float, float]
+# What a sweep tunes for each of the other settings, and what only repeats.
+_TUNED = ('server_learning_rate', 'step_size')
+_SEEDS = ('data_seed', 'model_seed', 'sampling_seed')
+_GAMMA = 'client_learning_rate'
+BEST = 'of all'
+BEST_FOR_GAMMA = 'for this gamma'
 
 # Column heads that fit on a terminal.
 _SHORT = {
     'client_learning_rate': 'gamma',
     'server_learning_rate': 'eta',
+    'step_size': 'eta',
     'sampling_seed': 'seed',
     'first_population_loss': 'f(x) first',
     'population_loss': 'f(x) last',
     'test_accuracy': 'accuracy',
     'last_loss': 'mean loss',
+    'cumulative_regret': 'regret',
+    'uplink_bits': 'bits up',
+    'downlink_bits': 'bits down',
 }
 
+# Settings but some, by name: what several runs have in common.
+Key = tuple[tuple[str, settings.Value], ...]
 
-def best_rates(outcomes: Sequence[summary.RunSummary]) -> list[Rates]:
-  """Returns for each gamma the best eta, the best pair of all first.
 
-  Best is the smallest mean of `last_loss` over the seeds. A pair of rates is
-  passed over if not all of its runs have finished: a diverged run is a result,
-  but never the best one.
+def best_points(outcomes: Sequence[summary.RunSummary]) -> dict[Key, str]:
+  """Returns the points with the best tuned rate, and what they are best of.
+
+  A point is all settings but the seeds. Its score is the mean over the seeds of
+  the cumulative regret where it is counted, else of `last_loss`; the smallest
+  is best. A point is passed over if not all of its runs have finished: a
+  diverged run is a result, but never the best one.
 
   Args:
     outcomes: The runs of the sweep.
 
   Returns:
-    Pairs (gamma, eta), at most one for each gamma, from best to worst.
+    For each point that has the best server_learning_rate or step_size of those
+    that agree in the rest: `BEST` if no other client_learning_rate does better,
+    else `BEST_FOR_GAMMA`.
   """
-  scores: dict[Rates, list[float]] = {}
+  scores: dict[Key, list[float]] = {}
   for outcome in outcomes:
-    scores.setdefault(_rates(outcome), []).append(_score(outcome))
-  means = {pair: sum(s) / len(s) for pair, s in scores.items()}
-  ranked = sorted((m, pair) for pair, m in means.items() if math.isfinite(m))
-  best: dict[float, Rates] = {}
-  for _, pair in ranked:
-    best.setdefault(pair[0], pair)
-  return list(best.values())
+    key = point_key(outcome.config)
+    scores.setdefault(key, []).append(_score(outcome))
+  means = {key: sum(s) / len(s) for key, s in scores.items()}
+  ranked = sorted(
+      (key for key, mean in means.items() if math.isfinite(mean)),
+      key=lambda key: (means[key], repr(key)),
+  )
+  found: dict[Key, str] = {}
+  seen_groups, seen_families = set(), set()
+  for key in ranked:
+    group, family = without(key, _TUNED), without(key, (*_TUNED, _GAMMA))
+    if group not in seen_groups:
+      found[key] = BEST_FOR_GAMMA if family in seen_families else BEST
+    seen_groups.add(group)
+    seen_families.add(family)
+  return found
+
+
+def point_key(config: config_lib.ExperimentConfig) -> Key:
+  """Returns all settings but the seeds and those that change no result."""
+  ignored = (*_SEEDS, *config_json.CHANGEABLE, 'jit', 'clients', 'devices')
+  return tuple(
+      sorted(
+          (name, value)
+          for part in config_json.to_tree(config).values()
+          for name, value in part.items()
+          if name not in ignored
+      )
+  )
+
+
+def without(key: Key, names: Sequence[str]) -> Key:
+  """Returns `key` without some settings."""
+  return tuple((name, value) for name, value in key if name not in names)
 
 
 def results_table(outcomes: Sequence[summary.RunSummary]) -> pd.DataFrame:
-  """Returns one row per run, ordered by gamma, eta and seed."""
-  best = best_rates(outcomes)
-  rows = [_row(o, best) for o in outcomes]
-  order = ['client_learning_rate', 'server_learning_rate', 'sampling_seed']
-  return pd.DataFrame(rows).sort_values(order, ignore_index=True)
+  """Returns one row per run, ordered by algorithm, rates and seeds."""
+  best = best_points(outcomes)
+  varied = _other_varied([point_key(o.config) for o in outcomes])
+  table = pd.DataFrame([_row(o, best, varied) for o in outcomes])
+  order = ['algorithm', *varied, _GAMMA, 'server_learning_rate', 'step_size',
+           'sampling_seed', 'data_seed']
+  return table.sort_values(order, ignore_index=True, kind='stable')
 
 
 def save_results(table: pd.DataFrame, folder: pathlib.Path) -> None:
@@ -70,37 +116,60 @@ def table_text(table: pd.DataFrame) -> str:
 
 
 def _score(outcome: summary.RunSummary) -> float:
-  if outcome.status != run_folder.FINISHED or outcome.last_loss is None:
+  if outcome.status != run_folder.FINISHED:
     return math.inf
-  return outcome.last_loss
+  score = outcome.cumulative_regret
+  score = outcome.last_loss if score is None else score
+  return math.inf if score is None else score
 
 
-def _rates(outcome: summary.RunSummary) -> Rates:
-  return (
-      outcome.config.algorithm.client_learning_rate,
-      outcome.config.server_optimizer.server_learning_rate,
+def _other_varied(keys: Sequence[Key]) -> list[str]:
+  """Returns the settings, besides the usual columns, that runs differ in.
+
+  Those that only some of the algorithms have do not count.
+  """
+  usual = (*_TUNED, _GAMMA, 'algorithm')
+  values: dict[str, set[settings.Value]] = {}
+  for key in keys:
+    for name, value in key:
+      values.setdefault(name, set()).add(value)
+  algorithms = {dict(key)['algorithm'] for key in keys}
+  if len(algorithms) > 1:
+    shared = set.intersection(*({name for name, _ in key} for key in keys))
+    values = {n: v for n, v in values.items() if n in shared}
+  return sorted(
+      name for name, found in values.items()
+      if len(found) > 1 and name not in usual
   )
 
 
-def _row(outcome: summary.RunSummary, best: list[Rates]) -> dict[str, object]:
-  gamma, eta = _rates(outcome)
-  mark = 'for this gamma' if (gamma, eta) in best else ''
+def _row(
+    outcome: summary.RunSummary, best: dict[Key, str], varied: Sequence[str]
+) -> dict[str, object]:
+  config = outcome.config
+  key = point_key(config)
+  rates = {**dict.fromkeys((_GAMMA, *_TUNED)), **config.rates}
   status = outcome.status
   if status == run_folder.DIVERGED:
     status = f'diverged at round {outcome.round}'
   return {
-      'client_learning_rate': gamma,
-      'server_learning_rate': eta,
-      'sampling_seed': outcome.config.run.sampling_seed,
+      'algorithm': dict(key)['algorithm'],
+      **{name: dict(key).get(name) for name in varied},
+      **{name: rates[name] for name in (_GAMMA, *_TUNED)},
+      'sampling_seed': config.run.sampling_seed,
+      'data_seed': config.task.data_seed,
       'status': status,
       'rounds': outcome.round,
       'first_population_loss': outcome.first_population_loss,
       'population_loss': outcome.population_loss,
       'test_accuracy': outcome.test_accuracy,
       'last_loss': outcome.last_loss,
-      'best': 'of all' if best[:1] == [(gamma, eta)] else mark,
+      'cumulative_regret': outcome.cumulative_regret,
+      'uplink_bits': outcome.uplink_bits,
+      'downlink_bits': outcome.downlink_bits,
+      'best': best.get(key, ''),
       'seconds': round(outcome.seconds, 1),
-      'run_id': config_json.run_id(outcome.config),
+      'run_id': config_json.run_id(config),
   }
 
 
@@ -109,14 +178,19 @@ def _formatted(table: pd.DataFrame) -> pd.DataFrame:
   shown = table.drop(columns='run_id').astype(object)
   for column in shown:
     shown[column] = [_cell(column, value) for value in shown[column]]
-  return shown.loc[:, [c for c in shown if any(v != '-' for v in shown[c])]]
+  used = [c for c in shown if any(v != '-' for v in shown[c])]
+  # One algorithm, and data of one seed, need no column.
+  constant = [
+      c for c in ('algorithm', 'data_seed') if shown[c].nunique() == 1
+  ]
+  return shown.loc[:, [c for c in used if c not in constant]]
 
 
 def _cell(column: str, value: object) -> str:
   missing = value is None or (isinstance(value, float) and math.isnan(value))
   if missing or value == '':
     return '-'
-  if column in ('client_learning_rate', 'server_learning_rate'):
+  if column in (_GAMMA, *_TUNED):
     return f'{value:g}'
   return f'{value:.4g}' if isinstance(value, float) else str(value)
 

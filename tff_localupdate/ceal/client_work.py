@@ -168,7 +168,8 @@ def mean_gradient(
     more = tf.switch_case(
         index, [lambda size=size: sums_of(size, start) for size in sizes]
     )
-    size = tf.constant(sizes, tf.int64)[index]
+    # An index in brackets would have to be a constant for XLA.
+    size = tf.gather(tf.constant(sizes, tf.int64), index)
     return start + size, tf.nest.map_structure(tf.add, sums, more)
 
   zeros = (

@@ -125,7 +125,10 @@ class ExchangeRules:
     return plan._replace(uplink_radius=infinity, downlink_radius=infinity)
 
   def _stage_scalars(self, stage):
-    wanted, *scalars = [tf.constant(column)[stage] for column in self.table]
+    # An index in brackets would have to be a constant for XLA.
+    wanted, *scalars = [
+        tf.gather(tf.constant(column), stage) for column in self.table
+    ]
     return wanted, scalars
 
   def _oracle_scalars(self, true_norm):

@@ -1,0 +1,148 @@
+"""CEAL (arXiv 2301.08869, Algorithm 2) for the driver."""
+
+from collections.abc import Callable
+from typing import Any, Optional
+
+import numpy as np
+import tensorflow as tf
+
+from baselines.algorithms import driver
+from baselines.algorithms import horizon_configs
+from baselines.algorithms import message_codes
+from baselines.tasks import task as task_lib
+from tff_localupdate import model_losses
+from tff_localupdate.ceal import client_work
+from tff_localupdate.ceal import process as process_lib
+from tff_localupdate.ceal import schedule as schedule_lib
+from tff_localupdate.ceal import server_step
+
+# A pass or two by rounding may be chance.
+_STUCK_AFTER = 3
+
+
+class CealDriver(driver.HorizonDriver):
+  """Drives a `process.CealProcess`."""
+
+  # XLA compiles anew for each number of samples, and there are few exchanges.
+  gains_by_xla = False
+
+  def __init__(self, process: process_lib.CealProcess, batch_size: int):
+    super().__init__(process)
+    self._batch_size = batch_size
+
+  def cohort(self, drawn: driver.CohortData) -> client_work.ClientQueries:
+    if not np.all(drawn.num_examples):
+      raise ValueError('CEAL needs clients that all have examples.')
+    return client_work.ClientQueries(
+        batches=drawn.batches,
+        seed=np.arange(len(drawn.num_examples), dtype=np.int64),
+    )
+
+  def row(
+      self, metrics: server_step.CealMetrics, state: server_step.CealState
+  ) -> dict[str, Any]:
+    sent = bool(metrics.sent)
+    num_batches = int(metrics.num_queries) if sent else 0
+    values = {
+        'client_learning_rate': 0.0,
+        'server_learning_rate': np.asarray(state.step_size)[()],
+        'loss_before_training': metrics.loss_before_training if sent else None,
+        'update_norm': metrics.estimated_gradient_norm if sent else None,
+        'clients_used': int(metrics.clients) if sent else 0,
+        'clients_empty': 0,
+        'clients_non_finite': metrics.clients_not_sent,
+        'examples_used': num_batches * int(metrics.clients) * self._batch_size,
+        'epoch': metrics.epoch,
+        'stage': metrics.stage,
+        'stepped': int(metrics.stepped),
+        'estimated_gradient_norm': (
+            metrics.estimated_gradient_norm if sent else None
+        ),
+        'true_gradient_norm': (
+            None
+            if np.isnan(metrics.true_gradient_norm)
+            else metrics.true_gradient_norm
+        ),
+        'threshold': metrics.threshold if sent else None,
+        'rounding_norm': metrics.rounding_norm if sent else None,
+        'passes_by_rounding': metrics.passes_by_rounding,
+    }
+    return {**values, **driver.message_values(metrics, state)}
+
+  def remark(self, metrics: server_step.CealMetrics) -> Optional[str]:
+    if metrics.passes_by_rounding != _STUCK_AFTER:
+      return None
+    return (
+        f'CEAL is stuck in stage {metrics.stage}: {_STUCK_AFTER} tests in a '
+        f'row passed by rounding (estimated norm '
+        f'{metrics.estimated_gradient_norm:.3g}, of which rounding adds '
+        f'{metrics.rounding_norm:.3g}; threshold {metrics.threshold:.3g}). A '
+        'smaller uplink_resolution helps.'
+    )
+
+
+def build(
+    algorithm: horizon_configs.CealConfig,
+    *,
+    model: Any,
+    run: Any,
+    task: task_lib.Task,
+    server_optimizer: None,
+) -> CealDriver:
+  """Builds the process; see `local_update.build` for the arguments.
+
+  Raises:
+    ValueError: If step_size or noise_scale has no value.
+  """
+  del server_optimizer
+  for name in ('step_size', 'noise_scale'):
+    if getattr(algorithm, name) is None:
+      raise ValueError(
+          f'{name} must be given for task {task.name}: it has no formula from '
+          'which it could be computed, found None.'
+      )
+  is_oracle = algorithm.epoch_length == 'oracle'
+  process = process_lib.build_ceal(
+      model,
+      schedule_lib.Schedule(
+          num_clients=run.clients_per_round,
+          noise_scale=algorithm.noise_scale,
+          failure_probability=algorithm.failure_probability,
+          uplink_resolution=algorithm.uplink_resolution,
+          downlink_resolution=algorithm.downlink_resolution,
+          sample_constant=algorithm.sample_constant,
+          first_stage=algorithm.first_stage,
+          threshold_factor=algorithm.threshold_factor,
+      ),
+      horizon=algorithm.horizon,
+      batch_size=run.batch_size,
+      step_size=algorithm.step_size,
+      code=message_codes.build_code(algorithm.code),
+      grid=algorithm.grid,
+      epoch_length=algorithm.epoch_length,
+      true_norm_fn=_true_norm_fn(task, model) if is_oracle else None,
+      clip=algorithm.clip,
+      reset_stage=algorithm.reset_stage,
+      broadcast_every_exchange=algorithm.broadcast_every_exchange,
+      dtype=run.dtype,
+  )
+  return CealDriver(process, run.batch_size)
+
+
+def _true_norm_fn(
+    task: task_lib.Task, model: Any
+) -> Callable[[Any], tf.Tensor]:
+  """Returns the norm of the gradient over all training examples.
+
+  They become constants of the process, so the task should be small.
+  """
+  non_trainable = model.initial_weights[1]
+
+  def true_norm(weights):
+    losses = model_losses.build_model_losses(model, non_trainable)
+    with tf.GradientTape() as tape:
+      tape.watch(weights)
+      loss = losses.training(weights, task.train.features)
+    return tf.linalg.global_norm(tf.nest.flatten(tape.gradient(loss, weights)))
+
+  return true_norm

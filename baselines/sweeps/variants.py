@@ -1,0 +1,68 @@
+"""Variants: sets of flags of which each makes an experiment of its own."""
+
+import shlex
+from typing import Sequence
+
+from baselines.experiment import command
+from baselines.experiment import config as config_lib
+from baselines.experiment import flags
+from baselines.experiment import plan as plan_lib
+from baselines.sweeps import grid as grid_lib
+
+
+def split_variants(text: str) -> list[list[str]]:
+  """Returns the flags of each variant.
+
+  Args:
+    text: Sets of flags separated by semicolons, as a shell would take them.
+      An empty set is the experiment as it is.
+
+  Raises:
+    command.InputError: If quotes do not match, or a set occurs twice.
+  """
+  try:
+    variants = [shlex.split(part) for part in text.split(';')]
+  except ValueError as error:
+    raise command.InputError(
+        f'sweep_variants must be flags separated by semicolons: {error}, found '
+        f'{text!r}.'
+    ) from error
+  if len(set(map(tuple, variants))) != len(variants):
+    raise command.InputError(
+        f'sweep_variants must name each set of flags once, found {text!r}.'
+    )
+  return variants
+
+
+def plan_points(
+    arguments: Sequence[str],
+    description: str,
+    grid: grid_lib.GridConfig,
+    own: Sequence[type],
+) -> list[config_lib.ExperimentConfig]:
+  """Returns the points of all variants, each once, those of one together.
+
+  Args:
+    arguments: The command's arguments.
+    description: What the command does, for `--help`.
+    grid: What they ask for, without the variants' own flags.
+    own: The dataclasses of the command's own settings.
+
+  Raises:
+    command.InputError: If flags or values are refused, or data cannot be read.
+  """
+  configs = []
+  for added in split_variants(grid.sweep_variants or ''):
+    parsed = flags.parse_experiment([*arguments, *added], description, *own)
+    if parsed.extra[grid_lib.GridConfig].sweep_variants != grid.sweep_variants:
+      raise command.InputError(
+          f'sweep_variants must not be in a variant, found {added}.'
+      )
+    try:
+      configs += grid_lib.points(
+          parsed.config, parsed.extra[grid_lib.GridConfig], parsed.given
+      )
+    except ValueError as error:
+      raise command.InputError(command.one_line(error)) from error
+    plan_lib.check_inputs(parsed.config)
+  return list(dict.fromkeys(configs))
