@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Optional
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_localupdate import arguments
 from tff_localupdate.local_update import plateau
+from tff_localupdate.local_update import process_wrapping
 from tff_localupdate.local_update import rate_access
 from tff_localupdate.local_update import rate_decay
 
@@ -54,46 +54,13 @@ class LocalUpdateDecayMetrics(NamedTuple):
   server_decays: Any
 
 
-class LocalUpdateDecayProcess(tff.templates.IterativeProcess):
+class LocalUpdateDecayProcess(process_wrapping.WrappedProcess):
   """A process whose rates decay; see `build_local_update_decay`.
 
   `initialize` and `next` are TFF computations. The other methods do for a
   `LocalUpdateDecayState` what those of the process inside do for its state. New
   rates set this way leave window and counters as they are.
   """
-
-  def __init__(
-      self,
-      initialize_fn: tff.Computation,
-      next_fn: tff.Computation,
-      process: tff.templates.IterativeProcess,
-  ):
-    super().__init__(initialize_fn, next_fn)
-    self._process = process
-
-  def get_hparams(self, state: LocalUpdateDecayState) -> Any:
-    """Returns the hyperparameters of the process inside."""
-    return self._process.get_hparams(state.process)
-
-  def set_hparams(
-      self, state: LocalUpdateDecayState, hparams: Any
-  ) -> LocalUpdateDecayState:
-    """Returns `state` with other hyperparameters of the process inside."""
-    return state._replace(
-        process=self._process.set_hparams(state.process, hparams)
-    )
-
-  def get_model_weights(self, state: LocalUpdateDecayState) -> Any:
-    """Returns the model weights in `state`."""
-    return self._process.get_model_weights(state.process)
-
-  def set_model_weights(
-      self, state: LocalUpdateDecayState, model_weights: Any
-  ) -> LocalUpdateDecayState:
-    """Returns `state` with other model weights."""
-    return state._replace(
-        process=self._process.set_model_weights(state.process, model_weights)
-    )
 
 
 def build_local_update_decay(
@@ -169,7 +136,7 @@ def build_local_update_decay(
       factors=(client_decay, server_decay),
       floors=(min_client_learning_rate, min_server_learning_rate),
   )
-  state_type, metrics_type = _checked_types(process)
+  state_type, metrics_type = process_wrapping.checked_types(process)
   loss_fn = rate_access.find_loss if loss_fn is None else loss_fn
 
   def add_plateaus(process_state):
@@ -199,7 +166,7 @@ def build_local_update_decay(
         _metrics(metrics, loss, results, used),
     )
 
-  initialize, next_fn = _build_computations(
+  initialize, next_fn = process_wrapping.build_computations(
       process, state_type, metrics_type, add_plateaus, decay_rates
   )
   return LocalUpdateDecayProcess(initialize, next_fn, process)
@@ -220,65 +187,3 @@ def _metrics(
       client_decays=results[0].state.num_decays,
       server_decays=results[-1].state.num_decays,
   )
-
-
-def _build_computations(
-    process: tff.templates.IterativeProcess,
-    state_type: tff.Type,
-    metrics_type: tff.Type,
-    add_plateaus: Callable[[Any], LocalUpdateDecayState],
-    decay_rates: Callable[
-        [Any, Any, Any], tuple[LocalUpdateDecayState, LocalUpdateDecayMetrics]
-    ],
-) -> tuple[tff.Computation, tff.Computation]:
-  """Returns `initialize` and `next` around those of `process`."""
-  add_plateaus = tff.tensorflow.computation(add_plateaus, state_type)
-  full_type = add_plateaus.type_signature.result
-  decay_rates = tff.tensorflow.computation(
-      decay_rates, [full_type, state_type, metrics_type]
-  )
-
-  @tff.tensorflow.computation(full_type)
-  def process_state(state):
-    return state.process
-
-  @tff.federated_computation
-  def initialize():
-    return tff.federated_map(add_plateaus, process.initialize())
-
-  @tff.federated_computation(
-      tff.FederatedType(full_type, tff.SERVER),
-      process.next.type_signature.parameter[1],
-  )
-  def next_fn(state, clients):
-    inner = tff.federated_map(process_state, state)
-    output = process.next(inner, clients)
-    new_state, metrics = tff.federated_map(
-        decay_rates, (state, output[0], output[1])
-    )
-    return tff.learning.templates.LearningProcessOutput(new_state, metrics)
-
-  return initialize, next_fn
-
-
-def _checked_types(
-    process: tff.templates.IterativeProcess,
-) -> tuple[tff.Type, tff.Type]:
-  """Returns the types of state and metrics; TypeError if there are none."""
-  arguments.check_type('process', process, tff.templates.IterativeProcess)
-  for name in ('get_hparams', 'set_hparams'):
-    if not hasattr(process, name):
-      raise TypeError(f'process must have {name}, found {process!r}.')
-  signature = process.next.type_signature
-  for part in (signature.parameter, signature.result):
-    if not isinstance(part, tff.StructType) or len(part) != 2:
-      raise TypeError(
-          'process must map state and client data to state and metrics, found '
-          f'next of type {signature}.'
-      )
-  if not isinstance(signature.result[1], tff.FederatedType):
-    raise TypeError(
-        'process must report metrics of one federated type, found '
-        f'{signature.result[1]}.'
-    )
-  return process.state_type.member, signature.result[1].member
