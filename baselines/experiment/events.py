@@ -1,7 +1,9 @@
 """TensorBoard events of a run: the same numbers as in metrics.csv."""
 
 import pathlib
+from typing import Any
 
+from baselines.experiment import config_json
 from baselines.experiment import records
 
 # Columns of no other group are of the training.
@@ -20,6 +22,23 @@ class EventWriter:
 
     self._tf = tf
     self._writer = tf.summary.create_file_writer(str(folder))
+
+  def write_settings(self, config: Any, name: str) -> None:
+    """Gives TensorBoard's HParams plugin the settings of the run.
+
+    Args:
+      config: The run's `config.ExperimentConfig`.
+      name: The run's name.
+    """
+    from tensorboard.plugins.hparams import api  # pylint: disable=g-import-not-at-top
+
+    settings = {
+        setting: value
+        for part in config_json.to_tree(config).values()
+        for setting, value in part.items()
+    }
+    with self._writer.as_default(step=0):
+      api.hparams(settings, trial_id=name)
 
   def write(self, row: records.Row) -> None:
     """Writes the numbers of a row, under the row's round as the step."""

@@ -49,6 +49,8 @@ class Recorder(contextlib.AbstractContextManager):
     self._events = None
     if tensorboard:
       self._events = events.EventWriter(folder.events_path)
+      if not rows:
+        self._events.write_settings(config, folder.path.name)
     self._progress = _progress(config, rows, folder.path.name)
 
   def record(self, values: Mapping[str, Any]) -> None:

@@ -2,42 +2,51 @@
 
 import pathlib
 import sys
-from typing import Sequence
 
 from baselines.experiment import command
-from baselines.experiment import config as config_lib
-from baselines.experiment import config_json
 from baselines.experiment import flags
-from baselines.experiment import plan as plan_lib
 from baselines.experiment import run_folder
 from baselines.experiment import stopping
 from baselines.sweeps import config as sweep_config
 from baselines.sweeps import folder as folder_lib
 from baselines.sweeps import grid as grid_lib
 from baselines.sweeps import runner
+from baselines.sweeps import shards
+from baselines.sweeps import status
 from baselines.sweeps import variants
 
 _NAME = 'localupdate-sweep'
+_STATUS = 'status'
 _DESCRIPTION = (
     f'{_NAME}: runs every combination of the listed settings in one process, '
     'each in its own folder under output_dir. Runs that are done are skipped, '
-    'partial ones go on. Exit codes: 0 all finished or diverged, 1 some '
+    f'partial ones go on. {_NAME} status, with the same flags, prints what is '
+    'left and the time to go. Exit codes: 0 all finished or diverged, 1 some '
     'failed, 2 bad input, 75 interrupted and saved.'
 )
 
 
 def main(arguments: list[str]) -> int:
   """Runs the command; returns its exit code."""
+  is_status = arguments[:1] == [_STATUS]
+  arguments = arguments[is_status:]
   own = (grid_lib.GridConfig, sweep_config.SweepOutputConfig)
   asked = flags.parse_own(arguments, _DESCRIPTION, *own)
   output = asked[sweep_config.SweepOutputConfig]
   configs = variants.plan_points(
       arguments, _DESCRIPTION, asked[grid_lib.GridConfig], own
   )
+  if output.shard is not None:
+    configs = shards.shard_of(configs, output.shard)
   folder = pathlib.Path(output.output_dir).expanduser()
+  if is_status:
+    points = [status.point_status(config, folder) for config in configs]
+    print(status.status_text(points))
+    return command.FINISHED
   folder_lib.check_folder(folder, output.figure)
   if output.dry_run:
-    return _print_plan(configs, folder)
+    print(status.plan_text(configs, folder))
+    return command.FINISHED
   with stopping.Interruption() as interruption:
     outcomes = runner.run_points(
         configs, folder, interruption, tensorboard=output.tensorboard
@@ -45,22 +54,14 @@ def main(arguments: list[str]) -> int:
   # Pandas and Matplotlib take seconds: a wrong flag should not wait for them.
   from baselines.sweeps import report
 
-  report.report_results(outcomes, folder, output.figure)
+  report.report_results(
+      outcomes, folder, output.figure, is_whole=output.shard is None
+  )
   if any(outcome.status == run_folder.FAILED for outcome in outcomes):
     return command.FAILED
   done = (run_folder.FINISHED, run_folder.DIVERGED)
   if any(outcome.status not in done for outcome in outcomes):
     return command.INTERRUPTED
-  return command.FINISHED
-
-
-def _print_plan(
-    configs: Sequence[config_lib.ExperimentConfig], folder: pathlib.Path
-) -> int:
-  for config in configs:
-    name = config_json.run_id(config)
-    run = run_folder.RunFolder(folder / name)
-    print(f'{plan_lib.find_stage(config, run):8} {run.path}')
   return command.FINISHED
 
 

@@ -6,6 +6,7 @@ from typing import Optional, Sequence
 from baselines.experiment import summary
 from baselines.figures import load
 from baselines.figures import loss
+from baselines.sweeps import best_rates
 from baselines.sweeps import results
 
 
@@ -13,21 +14,28 @@ def report_results(
     outcomes: Sequence[summary.RunSummary],
     folder: pathlib.Path,
     figure: Optional[str],
+    *,
+    is_whole: bool = True,
 ) -> None:
-  """Prints and saves the table, and draws the figure if one is wanted.
+  """Prints and saves the tables, and draws the figure if one is wanted.
 
   Args:
     outcomes: One for each point.
     folder: Where the table goes.
     figure: Where the figure goes, or None.
+    is_whole: Whether these are all points. A part of them is printed only.
   """
   table = results.results_table(outcomes)
-  results.save_results(table, folder)
   print(results.table_text(table))
   for outcome in outcomes:
     if outcome.reason:
       print(f'{outcome.path}: {summary.status_text(outcome)}')
+  if not is_whole:
+    return
+  results.save_results(table, folder)
   print(f'table: {folder / "results.csv"}, {folder / "results.md"}')
+  if best_rates.save_best_rates(outcomes, folder):
+    print(f'best rates: {folder / "best.csv"}, {folder / "best.md"}')
   if figure and any(outcome.round for outcome in outcomes):
     _draw(outcomes, pathlib.Path(figure).expanduser())
 

@@ -104,10 +104,14 @@ def results_table(outcomes: Sequence[summary.RunSummary]) -> pd.DataFrame:
 
 
 def save_results(table: pd.DataFrame, folder: pathlib.Path) -> None:
-  """Writes results.csv (full precision) and results.md into `folder`."""
+  """Writes results.csv (full precision) and results.md into `folder`.
+
+  Without the times: equal sweeps have equal files.
+  """
   folder.mkdir(parents=True, exist_ok=True)
+  table = table.drop(columns='seconds')
   files.write_whole(folder / 'results.csv', table.to_csv(index=False))
-  files.write_whole(folder / 'results.md', _markdown(table))
+  files.write_whole(folder / 'results.md', markdown(table))
 
 
 def table_text(table: pd.DataFrame) -> str:
@@ -175,15 +179,19 @@ def _row(
 
 def _formatted(table: pd.DataFrame) -> pd.DataFrame:
   """The table as texts; folders are found by the other columns."""
-  shown = table.drop(columns='run_id').astype(object)
+  shown = table.drop(columns='run_id', errors='ignore').astype(object)
   for column in shown:
     shown[column] = [_cell(column, value) for value in shown[column]]
   used = [c for c in shown if any(v != '-' for v in shown[c])]
   # One algorithm, and data of one seed, need no column.
   constant = [
-      c for c in ('algorithm', 'data_seed') if shown[c].nunique() == 1
+      c for c in ('algorithm', 'data_seed') if c in used and _is_one(shown[c])
   ]
   return shown.loc[:, [c for c in used if c not in constant]]
+
+
+def _is_one(column: pd.Series) -> bool:
+  return column.nunique() == 1
 
 
 def _cell(column: str, value: object) -> str:
@@ -195,7 +203,8 @@ def _cell(column: str, value: object) -> str:
   return f'{value:.4g}' if isinstance(value, float) else str(value)
 
 
-def _markdown(table: pd.DataFrame) -> str:
+def markdown(table: pd.DataFrame) -> str:
+  """Returns the table as Markdown, numbers with four digits."""
   shown = _formatted(table)
   lines = [list(shown.columns), ['---'] * len(shown.columns)]
   lines += shown.values.tolist()

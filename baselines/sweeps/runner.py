@@ -25,8 +25,8 @@ def run_points(
   """Runs all points that are not done; loads TensorFlow only if there are any.
 
   They share task, compiled program and evaluator. A point that fails is
-  reported and the next one runs; an interruption ends the sweep after the round
-  at work.
+  reported and the next one runs; after all others it is tried once more. An
+  interruption ends the sweep after the round at work.
 
   Args:
     configs: The points; data and devices are those of the first one.
@@ -68,19 +68,29 @@ def _run_all(plans, interruption, tensorboard):
 
   workbench = workbench_lib.Workbench()
   workbench.check(plans[0].config)
-  outcomes = {}
-  for number, plan in enumerate(plans, 1):
-    if interruption.requested:
-      break
-    command.report(f'[{number}/{len(plans)}] {plan.folder.path.name}')
+
+  def run_one(label, plan):
+    command.report(f'[{label}] {plan.folder.path.name}')
     try:
-      outcomes[plan.config] = loop.run_experiment(
+      return loop.run_experiment(
           plan, workbench, interruption, tensorboard=tensorboard
       )
     except Exception as error:  # pylint: disable=broad-exception-caught
       if not isinstance(error, command.InputError):
         traceback.print_exc()
-      outcomes[plan.config] = _failed(plan.config, plan.folder, error)
+      return _failed(plan.config, plan.folder, error)
+
+  outcomes = {}
+  for number, plan in enumerate(plans, 1):
+    if interruption.requested:
+      break
+    outcomes[plan.config] = run_one(f'{number}/{len(plans)}', plan)
+  for plan in plans:
+    outcome = outcomes.get(plan.config)
+    # What fails once may have met a full disk, or a device in use.
+    if outcome and outcome.status == run_folder.FAILED:
+      if not interruption.requested:
+        outcomes[plan.config] = run_one('again', plan)
   return outcomes
 
 

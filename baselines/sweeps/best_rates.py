@@ -1,0 +1,52 @@
+"""The best rate for each of the other settings: the tables of Appendix D."""
+
+import pathlib
+from typing import Sequence
+
+import pandas as pd
+
+from baselines.experiment import files
+from baselines.experiment import summary
+from baselines.sweeps import results
+
+_TUNED = ('server_learning_rate', 'step_size')
+
+
+def best_rates_table(outcomes: Sequence[summary.RunSummary]) -> pd.DataFrame:
+  """Returns one row for each best point, see `results.best_points`.
+
+  The paper's rule: of all eta, for each gamma, the one with the smallest mean
+  of the loss over the last rounds, at most 100.
+
+  Args:
+    outcomes: The runs of a sweep.
+
+  Returns:
+    Columns: the settings that differ, the rates, the mean score over the seeds,
+    the number of runs; empty unless at least two rates were compared.
+  """
+  table = results.results_table(outcomes)
+  score = 'last_loss' if table['cumulative_regret'].isna().all() else (
+      'cumulative_regret'
+  )
+  tuned = [c for c in _TUNED if table[c].nunique() > 1]
+  if not tuned:
+    return table.iloc[:0]
+  best = table[table['best'] != '']
+  stop = list(table.columns).index('sampling_seed')
+  keys = [c for c in table.columns[:stop] if not best[c].isna().all()]
+  grouped = best.groupby(keys, dropna=False, sort=False)[score]
+  means = grouped.agg(['mean', 'size']).reset_index()
+  return means.rename(columns={'mean': score, 'size': 'runs'})
+
+
+def save_best_rates(
+    outcomes: Sequence[summary.RunSummary], folder: pathlib.Path
+) -> bool:
+  """Writes best.csv and best.md into `folder`, if rates were compared."""
+  table = best_rates_table(outcomes)
+  if table.empty:
+    return False
+  files.write_whole(folder / 'best.csv', table.to_csv(index=False))
+  files.write_whole(folder / 'best.md', results.markdown(table))
+  return True

@@ -1,0 +1,104 @@
+"""What is left of a sweep, and how long it will take; needs no TensorFlow."""
+
+import dataclasses
+import pathlib
+from typing import Optional, Sequence
+
+from baselines.experiment import command
+from baselines.experiment import config as config_lib
+from baselines.experiment import config_json
+from baselines.experiment import plan
+from baselines.experiment import records
+from baselines.experiment import run_folder
+
+
+@dataclasses.dataclass(frozen=True)
+class PointStatus:
+  """How far one point of a sweep is.
+
+  Attributes:
+    name: Of its run folder.
+    status: A word of `run_folder`, `new`, or `unreadable`.
+    done: Rounds done, or queries of an algorithm with a horizon.
+    total: Of how many.
+    seconds: Time they took, evaluations included.
+  """
+
+  name: str
+  status: str
+  done: int
+  total: int
+  seconds: float
+
+  @property
+  def left(self) -> int:
+    """Rounds or queries that are left to do."""
+    ended = (run_folder.FINISHED, run_folder.DIVERGED)
+    return 0 if self.status in ended else self.total - self.done
+
+
+def point_status(
+    config: config_lib.ExperimentConfig, folder: pathlib.Path
+) -> PointStatus:
+  """Reads how far a point is.
+
+  Args:
+    config: Its settings.
+    folder: The folder of the sweep.
+  """
+  run = run_folder.RunFolder(folder / config_json.run_id(config))
+  total = config.run.rounds or config.algorithm.horizon
+  try:
+    stage = plan.find_stage(config, run)
+    rows = records.read_rows(run.metrics_path, records.columns_of(config))
+  except command.InputError:
+    return PointStatus(run.path.name, 'unreadable', 0, total, 0.0)
+  status = run.read_status()
+  word = status.status if status else stage
+  if word == run_folder.FINISHED and stage != plan.DONE:
+    word = plan.PARTIAL  # More rounds are wanted than there were.
+  column = 'round' if config.run.rounds else 'time_used'
+  done = int(records.number(rows[-1], column) or 0) if rows else 0
+  seconds = sum(
+      records.number(row, name) or 0.0
+      for row in rows
+      for name in ('round_seconds', 'evaluation_seconds')
+  )
+  return PointStatus(run.path.name, word, done, total, seconds)
+
+
+def seconds_left(points: Sequence[PointStatus]) -> Optional[float]:
+  """Returns the time to go at the mean pace so far, None if nothing is done."""
+  done = sum(point.done for point in points)
+  if not done:
+    return None
+  pace = sum(point.seconds for point in points) / done
+  return pace * sum(point.left for point in points)
+
+
+def status_text(points: Sequence[PointStatus]) -> str:
+  """Returns a line for each point, and one for all."""
+  lines = [
+      f'{point.status:12} {point.done:>6}/{point.total:<6} {point.name}'
+      for point in points
+  ]
+  num_left = sum(point.left > 0 for point in points)
+  remaining = seconds_left(points)
+  time_to_go = '' if remaining is None else f', about {remaining:.0f} s to go'
+  lines.append(f'{num_left} of {len(points)} left{time_to_go}')
+  return '\n'.join(lines)
+
+
+def plan_text(
+    configs: Sequence[config_lib.ExperimentConfig], folder: pathlib.Path
+) -> str:
+  """Returns a line for each point: its stage, see `plan`, and its folder.
+
+  Raises:
+    command.InputError: If a folder belongs to something else.
+  """
+  lines = []
+  for config in configs:
+    run = run_folder.RunFolder(folder / config_json.run_id(config))
+    lines.append(f'{plan.find_stage(config, run):8} {run.path}')
+  return '\n'.join(lines)
