@@ -75,6 +75,41 @@ def batches_and_examples_type(
   )
 
 
+def epochs_type(
+    input_spec: Any, num_padded_steps: int, batch_size: int
+) -> tff.StructType:
+  """Returns the type of a `client_work.ClientEpochs`.
+
+  Args:
+    input_spec: The input spec of the model, of leaves [None, ...].
+    num_padded_steps: K_max.
+    batch_size: B.
+
+  Returns:
+    The type.
+
+  Raises:
+    ValueError: If a size is not a positive whole number, or `input_spec` does
+      not leave the number of rows open.
+  """
+  arguments.check_count('num_padded_steps', num_padded_steps)
+  for spec in tf.nest.flatten(input_spec):
+    if spec.shape[0] is not None:
+      raise ValueError(
+          'model must leave the number of rows of a batch open, since the last '
+          f'batch of an epoch may be short, found {spec.shape[0]} in its '
+          'input_spec.'
+      )
+  batches = batches_type(input_spec, num_padded_steps, batch_size)
+  return tff.to_type(
+      client_work.ClientEpochs(
+          batches=batches.batches,
+          batch_sizes=tff.TensorType(np.int32, [num_padded_steps]),
+          num_examples=batches.num_examples,
+      )
+  )
+
+
 def sequence_type(input_spec: Any) -> tff.SequenceType:
   """Returns the type of a sequence of batches."""
   return tff.SequenceType(tff.types.tensorflow_to_type(input_spec))

@@ -1,5 +1,6 @@
 """What a client of LocalUpdate holds, computes and sends."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -7,6 +8,11 @@ import tensorflow as tf
 from tff_localupdate import model_losses
 from tff_localupdate import theta as theta_lib
 from tff_localupdate.local_update import inner_loop
+from tff_localupdate.local_update import local_steps as local_steps_lib
+
+# Maps (training loss, weights, batches, client_learning_rate) to the update of
+# a client and the loss of its first batch, both at these weights.
+UpdateFn = Callable[..., tuple[Any, tf.Tensor]]
 
 
 class ClientBatches(NamedTuple):
@@ -39,6 +45,22 @@ class ClientBatchesAndExamples(NamedTuple):
   examples: Any
 
 
+class ClientEpochs(NamedTuple):
+  """The data of one client for one round in epoch mode, as tensors.
+
+  Attributes:
+    batches: The structure of `model.input_spec`, leaves [K_max, B, ...]. Of
+      batch k the first `batch_sizes[k]` rows count.
+    batch_sizes: int32 [K_max], the rows of each batch: those of the K_i steps
+      of the client first, each positive, and then zeros.
+    num_examples: As in `ClientBatches`.
+  """
+
+  batches: Any
+  batch_sizes: Any
+  num_examples: Any
+
+
 class ClientTotals(NamedTuple):
   """Quantities of one client that the server sums over all clients.
 
@@ -69,29 +91,29 @@ def tensor_client_work(
     weights: Any,
     client: Any,
     client_learning_rate: tf.Tensor,
-    theta: theta_lib.Theta,
+    update_fn: UpdateFn,
     loss_before_training: str,
 ) -> ClientResult:
   """Does the work of a client whose data are tensors.
 
-  The update is InnerLoop's q. The loss before training is that of the weights
-  received: f_i(x_t) itself if `full`, else an unbiased estimate.
+  The loss before training is that of the weights received: f_i(x_t) itself if
+  `full`, else an unbiased estimate.
 
   Args:
     losses: The losses of the model.
     weights: x_t, the trainable weights received.
     client: A `ClientBatches`; for `full` a `ClientBatchesAndExamples`.
     client_learning_rate: gamma_t, a scalar.
-    theta: The Theta weights.
-    loss_before_training: Over which examples that loss is taken: `drawn`, the
-      K B drawn ones, which costs a forward pass; `first_batch`, the B ones of
-      the first step, which costs nothing; `full`, all that the client has.
+    update_fn: What makes an update of the batches, InnerLoop for one.
+    loss_before_training: Over which examples that loss is taken: `drawn`, all
+      drawn ones, which costs a forward pass; `first_batch`, the B ones of the
+      first step, which costs nothing; `full`, all that the client has.
 
   Returns:
     The `ClientResult`.
   """
-  update, loss = inner_loop.inner_loop_and_first_loss(
-      losses.training, weights, client.batches, client_learning_rate, theta
+  update, loss = update_fn(
+      losses.training, weights, client.batches, client_learning_rate
   )
   drawn = tf.nest.map_structure(
       lambda leaf: tf.reshape(leaf, [-1, *leaf.shape[2:]]), client.batches
@@ -116,6 +138,7 @@ def sequence_client_work(
     batches: tf.data.Dataset,
     client_learning_rate: tf.Tensor,
     theta: theta_lib.Theta,
+    local_steps: local_steps_lib.LocalSteps = local_steps_lib.PLAIN,
 ) -> ClientResult:
   """Does the work of a client whose data are a sequence of batches.
 
@@ -129,39 +152,118 @@ def sequence_client_work(
     batches: The client's batches.
     client_learning_rate: gamma_t, a scalar.
     theta: The Theta weights.
+    local_steps: Other ways to take the local steps.
 
   Returns:
     The `ClientResult`.
   """
-  dtype = tf.nest.flatten(weights)[0].dtype
   num_found = batches.take(1).reduce(tf.constant(0), lambda n, _: n + 1)
   # Not `==`, which compares identities in the graphs that TFF traces in.
   is_empty = tf.equal(num_found, 0)
-
-  def loss_and_size(step, batch, loss):
-    del step, loss  # That is a loss after some steps.
-    size = tf.shape(tf.nest.flatten(batch)[0], tf.int64)[0]
-    return losses.evaluation(weights, batch) * tf.cast(size, dtype), size
 
   @tf.function  # Iterators need one.
   def sum_gradients(weights, batches, num_steps):
     # An iterator, since functions given to `reduce` never run on a GPU.
     iterator = iter(batches.repeat())
-    return inner_loop.sum_gradients(
-        losses.training,
+    return _sum_gradients(
+        losses,
         weights,
         lambda step: next(iterator),
         client_learning_rate,
         theta,
         num_steps,
-        observe=loss_and_size,
-        observed=(tf.constant(0.0, dtype), tf.constant(0, tf.int64)),
+        local_steps,
     )
 
-  update, (loss, num_taken) = sum_gradients(
+  update, loss, num_taken = sum_gradients(
       weights, batches, tf.where(is_empty, 0, theta.num_steps)
   )
-  return _result(update, loss / tf.cast(num_taken, dtype), num_taken, is_empty)
+  return _result(update, loss, num_taken, is_empty)
+
+
+def epoch_client_work(
+    losses: model_losses.ModelLosses,
+    weights: Any,
+    client: ClientEpochs,
+    client_learning_rate: tf.Tensor,
+    local_steps: local_steps_lib.LocalSteps = local_steps_lib.PLAIN,
+    loss_before_training: str = 'drawn',
+) -> ClientResult:
+  """Does the work of a client that goes through its data in epochs.
+
+  InnerLoop with the batches that the client has, each of the size that it has,
+  and theta_k = 1 for each of them: q = sum_k g_k, k = 1, ..., K_i.
+
+  Args:
+    losses: The losses of the model.
+    weights: x_t, the trainable weights received.
+    client: The client's value.
+    client_learning_rate: gamma_t, a scalar.
+    local_steps: Other ways to take the local steps.
+    loss_before_training: `drawn`, over the examples taken, which costs a
+      forward pass and is f_i(x_t) if the epochs are whole; or `first_batch`.
+
+  Returns:
+    The `ClientResult`.
+  """
+  has_rows = tf.cast(client.batch_sizes > 0, tf.int32)
+  num_steps = tf.reduce_sum(tf.math.cumprod(has_rows))
+  is_empty = (client.num_examples <= 0) | tf.equal(num_steps, 0)
+
+  def batch_of_step(step):
+    # Rows that do not count are cut off, not masked: so is the mean right for
+    # any loss, and what they hold does not matter.
+    size = tf.gather(client.batch_sizes, step)
+    batch = inner_loop.batch_at(client.batches, step)
+    return tf.nest.map_structure(lambda leaf: leaf[:size], batch)
+
+  update, loss, num_taken = _sum_gradients(
+      losses,
+      weights,
+      batch_of_step,
+      client_learning_rate,
+      theta_lib.Theta.ones(client.batch_sizes.shape[0]),
+      tf.where(is_empty, 0, num_steps),
+      local_steps,
+      loss_before_training,
+  )
+  return _result(update, loss, num_taken, is_empty)
+
+
+def _sum_gradients(
+    losses: model_losses.ModelLosses,
+    weights: Any,
+    batch_of_step: Callable[[tf.Tensor], Any],
+    client_learning_rate: tf.Tensor,
+    theta: theta_lib.Theta,
+    num_steps: tf.Tensor,
+    local_steps: local_steps_lib.LocalSteps,
+    loss_before_training: str = 'drawn',
+) -> tuple[Any, tf.Tensor, tf.Tensor]:
+  """Returns q, the loss before training, and the number of examples taken."""
+  dtype = tf.nest.flatten(weights)[0].dtype
+
+  def loss_and_size(step, batch, loss):
+    size = tf.shape(tf.nest.flatten(batch)[0], tf.int64)[0]
+    if loss_before_training == 'first_batch':
+      return *inner_loop.first_loss(step, batch, loss), size
+    # Not the loss at hand, which is one after some steps.
+    return losses.evaluation(weights, batch) * tf.cast(size, dtype), size
+
+  update, (loss, num_taken) = inner_loop.sum_gradients(
+      losses.training,
+      weights,
+      batch_of_step,
+      client_learning_rate,
+      theta,
+      num_steps,
+      observe=loss_and_size,
+      observed=(tf.constant(0.0, dtype), tf.constant(0, tf.int64)),
+      local_steps=local_steps,
+  )
+  if loss_before_training == 'drawn':
+    loss /= tf.cast(num_taken, dtype)
+  return update, loss, num_taken
 
 
 def _result(

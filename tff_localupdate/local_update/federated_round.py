@@ -9,12 +9,10 @@ import tensorflow_federated as tff
 
 from tff_localupdate import arguments
 from tff_localupdate import model_losses
-from tff_localupdate import theta as theta_lib
 from tff_localupdate.local_update import client_work
 from tff_localupdate.local_update import server_step
 
-# Maps (losses, weights, client value, client_learning_rate, theta) to the
-# result, as the functions of `client_work` do.
+# Maps (losses, weights, client value, client_learning_rate) to the result.
 ClientWork = Callable[..., client_work.ClientResult]
 
 
@@ -23,13 +21,12 @@ def build_computations(
     client_type_fn: Callable[[Any], tff.Type],
     work: ClientWork,
     *,
-    theta: theta_lib.Theta,
     client_learning_rate: float,
     server_optimizer: tff.learning.optimizers.Optimizer,
     aggregator: Optional[tff.aggregators.UnweightedAggregationFactory],
     example_loss_fn: Optional[Callable[[Any, Any], tf.Tensor]] = None,
 ) -> tuple[tff.Computation, tff.Computation]:
-  """Returns `initialize` and `next` of LocalUpdate for one kind of client data.
+  """Returns `initialize` and `next` for one kind of client data and work.
 
   Their types are `( -> S@SERVER)` and
   `(<S@SERVER, {C}@CLIENTS> -> <state=S@SERVER, metrics=R@SERVER>)` with S a
@@ -40,7 +37,6 @@ def build_computations(
     model: The model.
     client_type_fn: Maps `model.input_spec` to C.
     work: What a client does with a value of type C.
-    theta: The Theta weights.
     client_learning_rate: The initial gamma.
     server_optimizer: The server optimizer.
     aggregator: The aggregation factory, or None.
@@ -55,7 +51,6 @@ def build_computations(
       are not all float32 or float64, or the server optimizer has no rate.
   """
   arguments.check_type('model', model, tff.learning.models.FunctionalModel)
-  arguments.check_type('theta', theta, theta_lib.Theta)
   arguments.check_type(
       'server_optimizer', server_optimizer, tff.learning.optimizers.Optimizer
   )
@@ -76,7 +71,7 @@ def build_computations(
     losses = model_losses.build_model_losses(
         model, weights.non_trainable, example_loss_fn
     )
-    return work(losses, weights.trainable, client, gamma, theta)
+    return work(losses, weights.trainable, client, gamma)
 
   next_fn = _build_next(
       initialize.type_signature.result.member,

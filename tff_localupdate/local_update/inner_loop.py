@@ -6,6 +6,7 @@ from typing import Any, Union
 import tensorflow as tf
 
 from tff_localupdate import theta as theta_lib
+from tff_localupdate.local_update import local_steps as local_steps_lib
 
 # Maps (weights, batch) to the scalar mean loss of the batch.
 LossFn = Callable[[Any, Any], tf.Tensor]
@@ -17,6 +18,7 @@ def inner_loop(
     batches: Any,
     client_learning_rate: Union[float, tf.Tensor],
     theta: theta_lib.Theta,
+    local_steps: local_steps_lib.LocalSteps = local_steps_lib.PLAIN,
 ) -> Any:
   """Returns q = sum_k theta_k g_k, a client's sum of weighted gradients.
 
@@ -41,15 +43,17 @@ def inner_loop(
     client_learning_rate: gamma, a scalar, in any case used in the dtype of the
       weights.
     theta: The Theta weights.
+    local_steps: Options of the steps; the defaults are the loop above.
 
   Returns:
     q, with structure, shapes and dtype of `weights`.
 
   Raises:
-    ValueError: If `batches` does not hold exactly K(Theta) batches.
+    ValueError: If `batches` or the factors of `local_steps` are not exactly
+      K(Theta).
   """
   total, _ = inner_loop_and_first_loss(
-      loss_fn, weights, batches, client_learning_rate, theta
+      loss_fn, weights, batches, client_learning_rate, theta, local_steps
   )
   return total
 
@@ -60,6 +64,7 @@ def inner_loop_and_first_loss(
     batches: Any,
     client_learning_rate: Union[float, tf.Tensor],
     theta: theta_lib.Theta,
+    local_steps: local_steps_lib.LocalSteps = local_steps_lib.PLAIN,
 ) -> tuple[Any, tf.Tensor]:
   """Returns q as `inner_loop` does, and the loss of S_1 at x_1.
 
@@ -71,29 +76,24 @@ def inner_loop_and_first_loss(
     batches: As for `inner_loop`.
     client_learning_rate: As for `inner_loop`.
     theta: As for `inner_loop`.
+    local_steps: As for `inner_loop`.
 
   Returns:
     q, and the loss, a scalar.
 
   Raises:
-    ValueError: If `batches` does not hold exactly K(Theta) batches.
+    ValueError: If `batches` or the factors of `local_steps` are not exactly
+      K(Theta).
   """
-  _check_num_batches(batches, theta.num_steps)
+  check_num_batches(batches, theta.num_steps, 'K(Theta)')
+  local_steps.check_num_steps(theta.num_steps)
 
   def batch_of_step(step):
-    # Not leaf[step], which XLA turns into a padded copy of all batches.
-    return tf.nest.map_structure(lambda leaf: tf.gather(leaf, step), batches)
+    return batch_at(batches, step)
 
   if theta.num_steps == 1:  # One gradient: no step is needed, nor a loop.
     loss, gradient = loss_and_gradient(loss_fn, weights, batch_of_step(0))
     return _scale(gradient, theta.weights[0]), loss
-
-  def first_loss(step, batch, loss):
-    del batch
-    # A later loss may not be finite, so no plain product; and no `==`, which
-    # compares identities in the graphs that TFF traces in.
-    is_first = tf.cast(tf.equal(step, 0), loss.dtype)
-    return (tf.math.multiply_no_nan(loss, is_first),)
 
   dtype = tf.convert_to_tensor(tf.nest.flatten(weights)[0]).dtype
   total, (loss,) = sum_gradients(
@@ -105,8 +105,20 @@ def inner_loop_and_first_loss(
       theta.num_steps,
       observe=first_loss,
       observed=(tf.constant(0.0, dtype),),
+      local_steps=local_steps,
   )
   return total, loss
+
+
+def first_loss(
+    step: tf.Tensor, batch: Any, loss: tf.Tensor
+) -> tuple[tf.Tensor]:
+  """Returns the loss if it is that of the first step, else 0."""
+  del batch
+  # A later loss may not be finite, so no plain product; and no `==`, which
+  # compares identities in the graphs that TFF traces in.
+  is_first = tf.cast(tf.equal(step, 0), loss.dtype)
+  return (tf.math.multiply_no_nan(loss, is_first),)
 
 
 def sum_gradients(
@@ -118,6 +130,7 @@ def sum_gradients(
     num_steps: Union[int, tf.Tensor],
     observe: Callable[[tf.Tensor, Any, tf.Tensor], tuple[tf.Tensor, ...]],
     observed: tuple[tf.Tensor, ...],
+    local_steps: local_steps_lib.LocalSteps = local_steps_lib.PLAIN,
 ) -> tuple[Any, tuple[tf.Tensor, ...]]:
   """Runs the loop of `inner_loop` over batches that a function supplies.
 
@@ -132,35 +145,45 @@ def sum_gradients(
     observe: Maps k-1, the batch S_k, and its loss at x_k to tensors that are
       summed over the steps.
     observed: Where the sums of `observe` start.
+    local_steps: As for `inner_loop`.
 
   Returns:
     q, with structure, shapes and dtype of `weights`, and the sums of `observe`.
   """
   weights = tf.nest.map_structure(tf.convert_to_tensor, weights)
   dtype = tf.nest.flatten(weights)[0].dtype
-  gamma = tf.cast(
-      tf.convert_to_tensor(client_learning_rate, dtype_hint=dtype), dtype
-  )
+  mover = local_steps.start(weights, as_rate(client_learning_rate, dtype))
   add_gradient, factor = _weighting(theta, dtype)
 
-  def take_step(step, point, total, observed):
+  def take_step(step, point, state, total, observed):
     batch = batch_of_step(step)
     loss, gradient = loss_and_gradient(loss_fn, point, batch)
-    point = tf.nest.map_structure(lambda x, g: x - gamma * g, point, gradient)
+    gradient, point, state = mover.move(step, point, gradient, state)
     total = add_gradient(step, total, gradient)
     observed = tf.nest.map_structure(
         tf.add, observed, observe(step, batch, loss)
     )
-    return step + 1, point, total, observed
+    return step + 1, point, state, total, observed
 
   zeros = tf.nest.map_structure(tf.zeros_like, weights)
-  _, _, total, observed = tf.while_loop(
+  *_, total, observed = tf.while_loop(
       lambda step, *_: step < num_steps,
       take_step,
-      (tf.constant(0), weights, zeros, observed),
+      (tf.constant(0), weights, mover.initial_state, zeros, observed),
       parallel_iterations=1,
   )
   return _scale(total, factor), observed
+
+
+def as_rate(value: Union[float, tf.Tensor], dtype: tf.DType) -> tf.Tensor:
+  """Returns a rate as a scalar of `dtype`, which takes no way by float32."""
+  return tf.cast(tf.convert_to_tensor(value, dtype_hint=dtype), dtype)
+
+
+def batch_at(batches: Any, step: Union[int, tf.Tensor]) -> Any:
+  """Returns slice `step` of each tensor of `batches`."""
+  # Not leaf[step], which XLA turns into a padded copy of all batches.
+  return tf.nest.map_structure(lambda leaf: tf.gather(leaf, step), batches)
 
 
 def loss_and_gradient(
@@ -174,8 +197,41 @@ def loss_and_gradient(
   gradient = tape.gradient(
       loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO
   )
-  # Embeddings give tf.IndexedSlices, which a loop cannot carry.
-  return loss, tf.nest.map_structure(tf.convert_to_tensor, gradient)
+  return loss, densify(gradient, weights)
+
+
+def densify(gradient: Any, weights: Any) -> Any:
+  """Returns the gradient as tensors of the static shapes of the weights.
+
+  Embeddings give tf.IndexedSlices of unknown shape, which a loop cannot carry.
+
+  Args:
+    gradient: A structure of tensors and slices.
+    weights: The same structure of tensors.
+  """
+
+  def as_tensor(leaf, weight):
+    leaf = tf.convert_to_tensor(leaf)
+    leaf.set_shape(weight.shape)
+    return leaf
+
+  return tf.nest.map_structure(as_tensor, gradient, weights)
+
+
+def check_num_batches(batches: Any, num_batches: int, symbol: str) -> None:
+  """Raises ValueError unless `batches` holds that many of them.
+
+  Args:
+    batches: A structure of tensors; the first axis is that of the batches.
+    num_batches: How many there have to be.
+    symbol: What the paper calls that number.
+  """
+  for leaf in tf.nest.flatten(batches):
+    found = tf.convert_to_tensor(leaf).shape[0]
+    if found not in (None, num_batches):
+      raise ValueError(
+          f'batches must hold {symbol} = {num_batches} batches, found {found}.'
+      )
 
 
 def _weighting(
@@ -213,13 +269,3 @@ def _scale(structure: Any, factor: float) -> Any:
   if factor == 1.0:
     return structure
   return tf.nest.map_structure(lambda leaf: factor * leaf, structure)
-
-
-def _check_num_batches(batches: Any, num_steps: int) -> None:
-  for leaf in tf.nest.flatten(batches):
-    found = tf.convert_to_tensor(leaf).shape[0]
-    if found not in (None, num_steps):
-      raise ValueError(
-          f'batches must hold K(Theta) = {num_steps} batches, one for each '
-          f'local step, found {found}.'
-      )

@@ -1,13 +1,16 @@
 """LocalUpdate as a `tff.learning` process over sequences of batches."""
 
+import functools
 from typing import Optional
 
 import tensorflow_federated as tff
 
+from tff_localupdate import arguments
 from tff_localupdate import theta as theta_lib
 from tff_localupdate.local_update import client_types
 from tff_localupdate.local_update import client_work
 from tff_localupdate.local_update import federated_round
+from tff_localupdate.local_update import local_steps as local_steps_lib
 from tff_localupdate.local_update import server_step
 
 
@@ -18,6 +21,7 @@ def build_local_update_learning_process(
     client_learning_rate: float,
     server_optimizer: tff.learning.optimizers.Optimizer,
     aggregator: Optional[tff.aggregators.UnweightedAggregationFactory] = None,
+    local_steps: Optional[local_steps_lib.LocalSteps] = None,
 ) -> tff.learning.templates.LearningProcess:
   """Builds LocalUpdate over client data given as sequences of batches.
 
@@ -39,20 +43,27 @@ def build_local_update_learning_process(
     server_optimizer: The server optimizer, with the initial eta.
     aggregator: How the mean over the clients is taken; None is
       `tff.aggregators.UnweightedMeanFactory()`.
+    local_steps: Other ways to take the local steps; None is the paper's.
 
   Returns:
     The `tff.learning.templates.LearningProcess`.
 
   Raises:
-    TypeError: If `model`, `theta`, `server_optimizer` or `aggregator` is not of
-      its type.
-    ValueError: If `client_learning_rate` is out of its range.
+    TypeError: If `model`, `theta`, `server_optimizer`, `aggregator` or
+      `local_steps` is not of its type.
+    ValueError: If `client_learning_rate` is out of its range, or the factors of
+      `local_steps` are not K(Theta).
   """
+  arguments.check_type('theta', theta, theta_lib.Theta)
+  local_steps = local_steps_lib.checked(local_steps, theta.num_steps)
   initialize, next_fn = federated_round.build_computations(
       model,
       client_types.sequence_type,
-      client_work.sequence_client_work,
-      theta=theta,
+      functools.partial(
+          client_work.sequence_client_work,
+          theta=theta,
+          local_steps=local_steps,
+      ),
       client_learning_rate=client_learning_rate,
       server_optimizer=server_optimizer,
       aggregator=aggregator,

@@ -13,6 +13,8 @@ from tff_localupdate import theta as theta_lib
 from tff_localupdate.local_update import client_types
 from tff_localupdate.local_update import client_work
 from tff_localupdate.local_update import federated_round
+from tff_localupdate.local_update import inner_loop
+from tff_localupdate.local_update import local_steps as local_steps_lib
 from tff_localupdate.local_update import server_step
 
 
@@ -73,6 +75,7 @@ def build_local_update(
     loss_before_training: str = 'drawn',
     example_loss_fn: Optional[Callable[[Any, Any], tf.Tensor]] = None,
     num_padded_examples: Optional[int] = None,
+    local_steps: Optional[local_steps_lib.LocalSteps] = None,
 ) -> LocalUpdateProcess:
   """Builds LocalUpdate over client data given as tensors.
 
@@ -118,15 +121,74 @@ def build_local_update(
       with `full` only, where it is needed.
     num_padded_examples: N, the rows of the tensors that hold all examples of a
       client; with `full` only. None leaves N open.
+    local_steps: Other ways to take the local steps, such as by momentum, at
+      rates that change, with a proximal term; None is the paper's.
 
   Returns:
     The `LocalUpdateProcess`.
 
   Raises:
-    TypeError: If `model`, `theta`, `server_optimizer` or `aggregator` is not of
-      its type.
+    TypeError: If `model`, `theta`, `server_optimizer`, `aggregator` or
+      `local_steps` is not of its type.
     ValueError: If any other argument is out of its range, or given although it
-      would not be used.
+      would not be used, or the factors of `local_steps` are not K(Theta).
+  """
+  arguments.check_type('theta', theta, theta_lib.Theta)
+  update_fn = functools.partial(
+      inner_loop.inner_loop_and_first_loss,
+      theta=theta,
+      local_steps=local_steps_lib.checked(local_steps, theta.num_steps),
+  )
+  return build_tensor_process(
+      model,
+      update_fn,
+      num_batches=theta.num_steps,
+      batch_size=batch_size,
+      client_learning_rate=client_learning_rate,
+      server_optimizer=server_optimizer,
+      aggregator=aggregator,
+      loss_before_training=loss_before_training,
+      example_loss_fn=example_loss_fn,
+      num_padded_examples=num_padded_examples,
+  )
+
+
+def build_tensor_process(
+    model: tff.learning.models.FunctionalModel,
+    update_fn: client_work.UpdateFn,
+    *,
+    num_batches: int,
+    batch_size: int,
+    client_learning_rate: float,
+    server_optimizer: tff.learning.optimizers.Optimizer,
+    aggregator: Optional[tff.aggregators.UnweightedAggregationFactory],
+    loss_before_training: str,
+    example_loss_fn: Optional[Callable[[Any, Any], tf.Tensor]],
+    num_padded_examples: Optional[int],
+) -> LocalUpdateProcess:
+  """Builds a process in which clients make updates of drawn batches.
+
+  All of LocalUpdate but InnerLoop, in place of which stands `update_fn`.
+
+  Args:
+    model: As for `build_local_update`.
+    update_fn: What makes q_t^i of the batches of client i.
+    num_batches: How many batches a client draws.
+    batch_size: As for `build_local_update`.
+    client_learning_rate: As for `build_local_update`.
+    server_optimizer: As for `build_local_update`.
+    aggregator: As for `build_local_update`.
+    loss_before_training: As for `build_local_update`.
+    example_loss_fn: As for `build_local_update`.
+    num_padded_examples: As for `build_local_update`.
+
+  Returns:
+    The `LocalUpdateProcess`.
+
+  Raises:
+    TypeError: If an argument is not of its type.
+    ValueError: If an argument is out of its range, or given although it would
+      not be used.
   """
   arguments.check_choice(
       'loss_before_training',
@@ -148,18 +210,18 @@ def build_local_update(
   def client_type(input_spec):
     if is_full:
       return client_types.batches_and_examples_type(
-          input_spec, theta.num_steps, batch_size, num_padded_examples
+          input_spec, num_batches, batch_size, num_padded_examples
       )
-    return client_types.batches_type(input_spec, theta.num_steps, batch_size)
+    return client_types.batches_type(input_spec, num_batches, batch_size)
 
   initialize, next_fn = federated_round.build_computations(
       model,
       client_type,
       functools.partial(
           client_work.tensor_client_work,
+          update_fn=update_fn,
           loss_before_training=loss_before_training,
       ),
-      theta=theta,
       client_learning_rate=client_learning_rate,
       server_optimizer=server_optimizer,
       aggregator=aggregator,

@@ -46,6 +46,19 @@ def test_batches_and_examples_type_has_the_examples(num_padded):
   assert tuple(found.examples[0].image.shape) == (num_padded, 28, 28)
 
 
+def test_epochs_type_has_sizes():
+  found = client_types.epochs_type(INPUT_SPEC, num_padded_steps=7, batch_size=2)
+  assert found.python_container is client_work.ClientEpochs
+  assert tuple(found.batches[0].image.shape) == (7, 2, 28, 28)
+  assert found.batch_sizes == tff.TensorType(np.int32, [7])
+  assert found.num_examples == tff.TensorType(np.int32)
+  with pytest.raises(ValueError, match='num_padded_steps must .* found 0'):
+    client_types.epochs_type(INPUT_SPEC, 0, 2)
+  closed = (tf.TensorSpec([2, 3]), tf.TensorSpec([2]))
+  with pytest.raises(ValueError, match='model must leave .* open, .* found 2'):
+    client_types.epochs_type(closed, 7, 2)
+
+
 def test_sequence_type_is_that_of_the_input_spec():
   found = client_types.sequence_type(INPUT_SPEC)
   assert isinstance(found, tff.SequenceType)

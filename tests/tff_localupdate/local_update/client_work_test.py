@@ -1,4 +1,6 @@
-"""What a client sends: tensors, sequences, empty and diverged clients."""
+"""What a client sends: tensors, sequences, epochs, empty and diverged ones."""
+
+import functools
 
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ from tests.tff_localupdate.local_update import spec_examples
 from tff_localupdate import model_losses
 from tff_localupdate import theta as theta_lib
 from tff_localupdate.local_update import client_work
+from tff_localupdate.local_update import inner_loop
+from tff_localupdate.local_update import local_steps
 
 START = np.array(spec_examples.LOGISTIC_START)
 WEIGHTS = (tf.constant(START),)
@@ -24,8 +28,11 @@ def losses():
 
 def run(client, theta='1:2', loss='drawn'):
   client = tf.nest.map_structure(tf.constant, client)
+  update_fn = functools.partial(
+      inner_loop.inner_loop_and_first_loss, theta=theta_lib.parse_theta(theta)
+  )
   return client_work.tensor_client_work(
-      losses(), WEIGHTS, client, GAMMA, theta_lib.parse_theta(theta), loss
+      losses(), WEIGHTS, client, GAMMA, update_fn, loss
   )
 
 
@@ -178,3 +185,56 @@ def test_empty_sequence_is_an_empty_client(theta):
   np.testing.assert_array_equal(result.update[0], [0.0, 0.0])
   assert result.totals.loss.numpy() == 0.0
   assert totals_of(result) == [0, 1, 0, 0]
+
+
+def run_epochs(client, sizes, loss='drawn', num_examples=3, garbage=np.nan):
+  """Consecutive examples in batches of these sizes, padded to 4 rows and 6."""
+  batches = batches_of(client, sizes)
+  padded = tuple(np.full((6, 4) + a.shape[1:], garbage) for a in client)
+  for k, batch in enumerate(batches):
+    for target, rows in zip(padded, batch):
+      target[k, : len(rows)] = rows
+  value = client_work.ClientEpochs(
+      batches=tuple(map(tf.constant, padded)),
+      batch_sizes=tf.constant(sizes + [0] * (6 - len(sizes))),
+      num_examples=tf.constant(num_examples),
+  )
+  result = client_work.epoch_client_work(
+      losses(), WEIGHTS, value, GAMMA, local_steps.PLAIN, loss
+  )
+  return result, batches
+
+
+@pytest.mark.parametrize('sizes', [[3], [2, 1], [1, 1, 1]])
+@pytest.mark.parametrize('loss', ['drawn', 'first_batch'])
+def test_epochs_of_unequal_batches(sizes, loss):
+  """Padding, full of NaN, neither moves the weights nor counts."""
+  client = spec_examples.LOGISTIC[0]
+  result, batches = run_epochs(client, sizes, loss)
+  np.testing.assert_allclose(
+      result.update[0], transcribe(batches, (1,) * len(sizes)), rtol=1e-12
+  )
+  data = client if loss == 'drawn' else batches[0]
+  np.testing.assert_allclose(
+      result.totals.loss, spec_examples.logistic_value(START, *data), rtol=1e-12
+  )
+  assert totals_of(result) == [1, 0, 0, 3]
+
+
+@pytest.mark.parametrize('sizes, num_examples', [([], 3), ([2, 1], 0)])
+@pytest.mark.parametrize('loss', ['drawn', 'first_batch'])
+def test_epochs_of_an_empty_client(sizes, num_examples, loss):
+  result, _ = run_epochs(
+      spec_examples.LOGISTIC[0], sizes, loss, num_examples, np.inf
+  )
+  np.testing.assert_array_equal(result.update[0], [0.0, 0.0])
+  assert result.totals.loss.numpy() == 0.0
+  assert totals_of(result) == [0, 1, 0, 0]
+
+
+def test_epochs_that_diverge_are_counted():
+  client = tuple(np.array(a) for a in spec_examples.LOGISTIC[0])
+  client[0][1, 0] = np.inf
+  result, _ = run_epochs(client, [2, 1], 'first_batch')
+  assert not np.isfinite(result.update[0]).all()
+  assert totals_of(result) == [1, 0, 1, 3]

@@ -14,6 +14,7 @@ from tff_localupdate import theta as theta_lib
 from tff_localupdate.local_update import client_types
 from tff_localupdate.local_update import client_work
 from tff_localupdate.local_update import federated_round
+from tff_localupdate.local_update import inner_loop
 from tff_localupdate.local_update import server_step
 
 
@@ -24,7 +25,6 @@ def in_process():
 
 def build(model=None, **changes):
   arguments = {
-      'theta': theta_lib.Theta.ones(2),
       'client_learning_rate': 0.1,
       'server_optimizer': server_optimizers.build_yogi(0.2),
       'aggregator': None,
@@ -33,7 +33,12 @@ def build(model=None, **changes):
       model or spec_examples.logistic_model('float32'),
       lambda spec: client_types.batches_type(spec, 2, 3),
       functools.partial(
-          client_work.tensor_client_work, loss_before_training='drawn'
+          client_work.tensor_client_work,
+          update_fn=functools.partial(
+              inner_loop.inner_loop_and_first_loss,
+              theta=theta_lib.Theta.ones(2),
+          ),
+          loss_before_training='drawn',
       ),
       **{**arguments, **changes},
   )
@@ -83,8 +88,6 @@ def test_initial_state():
     'name, value',
     [
         ('model', lambda: None),
-        ('theta', '1:2'),
-        ('theta', (1.0, 1.0)),
         ('server_optimizer', tf.keras.optimizers.SGD),
         ('aggregator', tff.aggregators.MeanFactory()),
     ],

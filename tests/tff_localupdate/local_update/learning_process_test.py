@@ -12,6 +12,7 @@ from tff_localupdate import execution
 from tff_localupdate import server_optimizers
 from tff_localupdate import theta as theta_lib
 from tff_localupdate.local_update import learning_process
+from tff_localupdate.local_update import local_steps
 from tff_localupdate.local_update import process as process_lib
 
 
@@ -104,6 +105,36 @@ def test_equals_the_process_over_tensors(theta):
   assert (found.clients_used, found.clients_empty) == (2, 1)
 
 
+def test_local_steps_equal_those_of_the_process_over_tensors():
+  steps = local_steps.LocalSteps(
+      optimizer='momentum', step_factors=(1, 0.5, 0), proximal_strength=0.3
+  )
+  model = spec_examples.logistic_model('float64')
+  tensors = process_lib.build_local_update(
+      model,
+      theta=theta_lib.parse_theta('1:3'),
+      batch_size=2,
+      client_learning_rate=0.5,
+      server_optimizer=server_optimizers.build_sgd(0.3),
+      local_steps=steps,
+  )
+  sequences = build(model, local_steps=steps)
+  rows = [[0, 1], [1, 1], [0, 0]]
+  clients = [
+      spec_examples.logistic_batches(client, rows, 'float64')
+      for client in spec_examples.LOGISTIC
+  ]
+  left, _ = tensors.next(tensors.initialize(), clients)
+  right, _ = sequences.next(
+      sequences.initialize(), list(map(dataset_of, clients))
+  )
+  plain, _ = build(model).next(
+      sequences.initialize(), list(map(dataset_of, clients))
+  )
+  np.testing.assert_allclose(weights_of(right), weights_of(left), rtol=1e-14)
+  assert np.abs(weights_of(right) - weights_of(plain)).max() > 1e-3
+
+
 def test_hparams_and_weights_by_computations():
   process = build(spec_examples.logistic_model('float64'))
   state = process.initialize()
@@ -167,3 +198,5 @@ def test_arguments_are_checked():
     build(model, gamma=float('nan'))
   with pytest.raises(TypeError, match='^model must be of type'):
     build(None)
+  with pytest.raises(TypeError, match='^local_steps must be of type'):
+    build(model, local_steps=(1.0, 0.5, 0.25))

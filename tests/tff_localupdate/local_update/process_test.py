@@ -544,3 +544,14 @@ def test_types_of_arguments_are_checked():
         spec_examples.logistic_model('float32'),
         aggregator=tff.aggregators.MeanFactory(),
     )
+  for changes in ({'theta': '1:2'}, {'local_steps': 'momentum'}):
+    (name,) = changes
+    with pytest.raises(TypeError, match=f'^{name} must be of type .* found'):
+      process_lib.build_local_update(**{
+          'model': spec_examples.logistic_model('float32'),
+          'theta': theta_lib.Theta.ones(2),
+          'batch_size': 1,
+          'client_learning_rate': 0.1,
+          'server_optimizer': server_optimizers.build_sgd(0.1),
+          **changes,
+      })

@@ -1,0 +1,178 @@
+"""Settings of how the two rates change from round to round."""
+
+import dataclasses
+from typing import Optional
+
+from baselines import settings
+from baselines.settings import setting
+
+_SCHEDULES = ('constant', 'inverse', 'steps')
+# The experiments of Charles and Konecny 2020, section 7.
+_DECAY_DEFAULTS = {
+    'min_improvement': 1e-4,
+    'client_decay': 0.1,
+    'server_decay': 0.9,
+}
+_DECAY_ROUNDS = {'window': 100, 'patience': 100, 'cooldown': 100}
+_FLOORS = ('min_client_learning_rate', 'min_server_learning_rate')
+
+
+@dataclasses.dataclass(frozen=True)
+class RateConfig:
+  """Settings of how gamma and eta change: by a schedule, or as losses stop.
+
+  Raises:
+    ValueError: Also if settings are given that would be ignored, or both a
+      schedule and a decay.
+  """
+
+  client_schedule: str = setting(
+      'constant',
+      'gamma_t: constant; inverse, gamma_1 (1 + xi)/(t + xi); or steps, '
+      'gamma_1 times the factors of all steps up to t.',
+      choices=_SCHEDULES,
+  )
+  client_schedule_offset: Optional[float] = setting(
+      None, 'xi of an inverse client_schedule.', above=-1.0
+  )
+  client_schedule_steps: Optional[str] = setting(
+      None, 'ROUND:FACTOR of each step of client_schedule, between commas.'
+  )
+  server_schedule: str = setting(
+      'constant', 'eta_t, likewise.', choices=_SCHEDULES
+  )
+  server_schedule_offset: Optional[float] = setting(
+      None, 'xi of an inverse server_schedule.', above=-1.0
+  )
+  server_schedule_steps: Optional[str] = setting(
+      None, 'ROUND:FACTOR of each step of server_schedule, between commas.'
+  )
+  decay_rule: str = setting(
+      'none',
+      'Whether both rates decay when the loss before training stops to fall '
+      '(LocalUpdateDecay): by the rule of the paper (canonical) or that of the '
+      'public callback.',
+      choices=('none', 'canonical', 'callback'),
+  )
+  window: Optional[int] = setting(
+      None, 'W, the rounds that the loss is averaged over; by default 100.',
+      minimum=1,
+  )
+  patience: Optional[int] = setting(
+      None, 'P, the rounds without progress before a decay; by default 100.',
+      minimum=0,
+  )
+  cooldown: Optional[int] = setting(
+      None, 'C, the rounds after a decay without another one; by default 100.',
+      minimum=0,
+  )
+  representative_clients: Optional[int] = setting(
+      None,
+      'N, how many clients stand for all: W = P = C = N / clients_per_round, '
+      'rounded up, in the place of the three.',
+      minimum=1,
+  )
+  min_improvement: Optional[float] = setting(
+      None, 'Delta, how much lower a loss is progress; by default 1e-4.',
+      minimum=0.0,
+  )
+  client_decay: Optional[float] = setting(
+      None, 'alpha, what gamma is multiplied by; by default 0.1.', above=0.0
+  )
+  server_decay: Optional[float] = setting(
+      None, 'beta, what eta is multiplied by; by default 0.9.', above=0.0
+  )
+  min_client_learning_rate: Optional[float] = setting(
+      None, 'callback: what gamma does not fall below; by default 0.',
+      minimum=0.0,
+  )
+  min_server_learning_rate: Optional[float] = setting(
+      None, 'callback: what eta does not fall below; by default 0.',
+      minimum=0.0,
+  )
+
+  def __post_init__(self) -> None:
+    settings.check_settings(self)
+    for side in ('client', 'server'):
+      self._check_schedule(side)
+    if self.decay_rule == 'none':
+      names = (*_DECAY_ROUNDS, *_DECAY_DEFAULTS, *_FLOORS)
+      self._refuse_given(
+          (*names, 'representative_clients'), "decay_rule is 'none'"
+      )
+      return
+    if not self.is_constant:
+      raise ValueError(
+          'decay_rule must be none with a schedule, found '
+          f'{self.decay_rule!r}.'
+      )
+    if self.representative_clients is not None:
+      self._refuse_given(_DECAY_ROUNDS, 'representative_clients is given')
+    else:
+      for name, default in _DECAY_ROUNDS.items():
+        settings.fill_setting(self, name, default)
+    for name, default in _DECAY_DEFAULTS.items():
+      settings.fill_setting(self, name, default)
+    if self.decay_rule != 'callback':
+      self._refuse_given(_FLOORS, "decay_rule is not 'callback'")
+      if self.patience == 0:
+        raise ValueError('patience must be at least 1, found 0.')
+    for name in ('client_decay', 'server_decay'):
+      if getattr(self, name) > 1.0:
+        raise ValueError(
+            f'{name} must be at most 1, found {getattr(self, name)!r}.'
+        )
+
+  @property
+  def decays(self) -> bool:
+    """Whether rates decay when the loss stops to fall."""
+    return self.decay_rule != 'none'
+
+  @property
+  def is_constant(self) -> bool:
+    """Whether there is no schedule."""
+    return self.client_schedule == self.server_schedule == 'constant'
+
+  def steps(self, side: str) -> tuple[tuple[int, float], ...]:
+    """Returns the steps of the schedule of `client` or `server`.
+
+    Raises:
+      ValueError: If the text is not of that form.
+    """
+    text = getattr(self, f'{side}_schedule_steps')
+    if text is None:
+      return ()
+    try:
+      pairs = [part.split(':') for part in text.split(',')]
+      return tuple((int(start), float(factor)) for start, factor in pairs)
+    except ValueError as error:
+      raise ValueError(
+          f'{side}_schedule_steps must be ROUND:FACTOR between commas, found '
+          f'{text!r}.'
+      ) from error
+
+  def _check_schedule(self, side: str) -> None:
+    kind = getattr(self, f'{side}_schedule')
+    for own, name in (('inverse', 'offset'), ('steps', 'steps')):
+      full = f'{side}_schedule_{name}'
+      is_given = getattr(self, full) is not None
+      if is_given and kind != own:
+        self._refuse_given((full,), f'{side}_schedule is {kind!r}')
+      if kind == own and not is_given:
+        raise ValueError(
+            f'{full} must be given with {side}_schedule {own!r}, found None.'
+        )
+    last = 1
+    for start, factor in self.steps(side):
+      if start <= last or not 0.0 <= factor < float('inf'):
+        raise ValueError(
+            f'{side}_schedule_steps must have rounds that rise from 2 and '
+            'finite factors that are not negative, found '
+            f'{getattr(self, f"{side}_schedule_steps")!r}.'
+        )
+      last = start
+
+  def _refuse_given(self, names: tuple[str, ...], why: str) -> None:
+    for name in names:
+      if getattr(self, name) is not None:
+        raise ValueError(f'{name} would be ignored: {why}.')

@@ -1,0 +1,191 @@
+"""The client's part of K-MAML, with true second-order gradients."""
+
+from collections.abc import Callable
+from typing import Any, Union
+
+import tensorflow as tf
+
+from tff_localupdate import arguments
+from tff_localupdate.local_update import inner_loop
+
+
+def maml_gradient(
+    loss_fn: inner_loop.LossFn,
+    weights: Any,
+    batches: Any,
+    client_learning_rate: Union[float, tf.Tensor],
+    num_steps: int,
+) -> Any:
+  """Returns q, the gradient of the loss after K local steps, at their start.
+
+  With x_1 = `weights`, gamma = `client_learning_rate`, S_k the k-th batch and
+  f(.; S_k) its mean loss, the gradient of m_K(x) = f(X_K(x); S_{K+1}) where
+  X_K are K steps of SGD on S_1, ..., S_K:
+
+      for k = 1..K:
+        x_{k+1} = x_k - gamma grad f(x_k; S_k)
+      q = grad f(x_{K+1}; S_{K+1})
+      for k = K..1:
+        q = q - gamma H_k q,    H_k the Hessian of f(.; S_k) at x_k
+      return q
+
+  which is the chain rule, from the outside. Each H_k q is one gradient of a
+  gradient; no Hessian is formed, and nothing is differentiated through the
+  loop. What is kept of it are the K points: K copies of the weights, where
+  differentiating the loop would keep the activations of K steps.
+
+  If all batches are all data of client i, f(.; S) = f_i, q is the gradient of
+  m_K^i, and on quadratics that of InnerLoop with Theta_{2K+1} (Theorem 4). With
+  mini-batches, S_k stands both in a step and in H_k: q is the gradient of the
+  loss that these batches give, but E[q] is not grad m_K^i, as E[H_k H_k] is not
+  E[H_k] E[H_k]. First-order MAML, which has q = grad f(x_{K+1}; S_{K+1}), is
+  InnerLoop with Theta_{K+1}.
+
+  Source: Charles and Konecny (2020), equations (12) to (14); Finn et al.,
+  Model-Agnostic Meta-Learning, ICML 2017.
+
+  Args:
+    loss_fn: Maps (weights, batch) to the mean loss of the batch, a scalar.
+    weights: A structure of tensors of one dtype, float32 or float64.
+    batches: A structure of tensors [K + 1, B, ...]; slice k of each is S_k.
+    client_learning_rate: gamma, a scalar, in any case used in the dtype of the
+      weights.
+    num_steps: K.
+
+  Returns:
+    q, with structure, shapes and dtype of `weights`.
+
+  Raises:
+    ValueError: If `num_steps` is not a whole number above 0, or `batches` does
+      not hold exactly K + 1 batches.
+  """
+  gradient, _ = maml_gradient_and_first_loss(
+      loss_fn, weights, batches, client_learning_rate, num_steps
+  )
+  return gradient
+
+
+def maml_gradient_and_first_loss(
+    loss_fn: inner_loop.LossFn,
+    weights: Any,
+    batches: Any,
+    client_learning_rate: Union[float, tf.Tensor],
+    num_steps: int,
+) -> tuple[Any, tf.Tensor]:
+  """Returns q as `maml_gradient` does, and the loss of S_1 at x_1.
+
+  The loss comes with the first gradient and costs nothing.
+
+  Args:
+    loss_fn: As for `maml_gradient`.
+    weights: As for `maml_gradient`.
+    batches: As for `maml_gradient`.
+    client_learning_rate: As for `maml_gradient`.
+    num_steps: As for `maml_gradient`.
+
+  Returns:
+    q, and the loss, a scalar.
+
+  Raises:
+    ValueError: As `maml_gradient`.
+  """
+  arguments.check_count('num_steps', num_steps)
+  inner_loop.check_num_batches(batches, num_steps + 1, 'K + 1')
+  weights = tf.nest.map_structure(tf.convert_to_tensor, weights)
+  dtype = tf.nest.flatten(weights)[0].dtype
+  gamma = inner_loop.as_rate(client_learning_rate, dtype)
+  end, points, loss = _take_steps(loss_fn, weights, batches, gamma, num_steps)
+
+  _, gradient = inner_loop.loss_and_gradient(
+      loss_fn, end, inner_loop.batch_at(batches, num_steps)
+  )
+
+  def go_back(step, gradient):
+    step -= 1
+    product = hessian_product(
+        loss_fn, points(step), inner_loop.batch_at(batches, step), gradient
+    )
+    gradient = tf.nest.map_structure(
+        lambda q, h: q - gamma * h, gradient, product
+    )
+    return step, gradient
+
+  _, gradient = tf.while_loop(
+      lambda step, _: step > 0,
+      go_back,
+      (tf.constant(num_steps), gradient),
+      parallel_iterations=1,
+  )
+  return gradient, loss
+
+
+def hessian_product(
+    loss_fn: inner_loop.LossFn, weights: Any, batch: Any, vector: Any
+) -> Any:
+  """Returns H v, with H the Hessian of the loss of a batch.
+
+  Args:
+    loss_fn: As for `maml_gradient`.
+    weights: Where the Hessian is taken, a structure of tensors.
+    batch: The batch.
+    vector: v, of the same structure.
+
+  Returns:
+    H v, of the same structure; 0 where the gradient does not depend on a
+    weight.
+  """
+  with tf.GradientTape(watch_accessed_variables=False) as tape:
+    tape.watch(weights)
+    _, gradient = inner_loop.loss_and_gradient(loss_fn, weights, batch)
+  product = tape.gradient(
+      gradient,
+      weights,
+      output_gradients=vector,
+      unconnected_gradients=tf.UnconnectedGradients.ZERO,
+  )
+  return inner_loop.densify(product, weights)
+
+
+def _take_steps(
+    loss_fn: inner_loop.LossFn,
+    weights: Any,
+    batches: Any,
+    gamma: tf.Tensor,
+    num_steps: int,
+) -> tuple[Any, Callable[[tf.Tensor], Any], tf.Tensor]:
+  """Takes K steps of SGD.
+
+  Returns:
+    x_{K+1}; a function from k - 1 to x_k; and the loss of S_1 at x_1.
+  """
+  empty = tf.nest.map_structure(
+      lambda leaf: tf.TensorArray(
+          leaf.dtype,
+          num_steps,
+          element_shape=leaf.shape,
+          clear_after_read=False,
+      ),
+      weights,
+  )
+
+  def take_step(step, point, points, first_loss):
+    batch = inner_loop.batch_at(batches, step)
+    points = tf.nest.map_structure(
+        lambda array, leaf: array.write(step, leaf), points, point
+    )
+    loss, gradient = inner_loop.loss_and_gradient(loss_fn, point, batch)
+    (loss,) = inner_loop.first_loss(step, batch, loss)
+    point = tf.nest.map_structure(lambda x, g: x - gamma * g, point, gradient)
+    return step + 1, point, points, first_loss + loss
+
+  _, end, points, loss = tf.while_loop(
+      lambda step, *_: step < num_steps,
+      take_step,
+      (tf.constant(0), weights, empty, tf.zeros_like(gamma)),
+      parallel_iterations=1,
+  )
+
+  def point_of(step):
+    return tf.nest.map_structure(lambda array: array.read(step), points)
+
+  return end, point_of, loss
