@@ -1,11 +1,17 @@
 """Many clients' examples as one array per feature."""
 
-from collections.abc import Callable, Sequence
+import collections
+from collections.abc import Callable, Iterable, Sequence
 import dataclasses
 import functools
 import hashlib
+import threading
 
 import numpy as np
+
+Examples = tuple[np.ndarray, np.ndarray]
+
+_CACHE_BYTES = 256 * 2**20
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -93,6 +99,126 @@ class ClientGenerator:
   """
 
   generate: Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]
+
+
+class LazyClients:
+  """N clients whose examples are read when they are asked for.
+
+  Memory holds the clients' names and sizes, and the examples of those that were
+  asked for last, up to a limit. May be used from several threads.
+
+  Attributes:
+    client_ids: The N names.
+    sizes: Examples held by each client, int64 [N].
+  """
+
+  def __init__(
+      self,
+      client_ids: Sequence[str],
+      sizes: Sequence[int],
+      read: Callable[[Sequence[str]], Sequence[Examples]],
+      cache_bytes: int = _CACHE_BYTES,
+  ):
+    """Initializes the clients; reads nothing.
+
+    Args:
+      client_ids: The N names, at least one.
+      sizes: How many examples each of them holds.
+      read: From names to each one's examples (x, y); pure, and called by one
+        thread at a time.
+      cache_bytes: How much of what was read is kept for the next time.
+
+    Raises:
+      ValueError: If the numbers of names and sizes differ, or no client is
+        given.
+    """
+    if not client_ids or len(client_ids) != len(sizes):
+      raise ValueError(
+          'sizes must have one entry for each of client_ids, at least one, got'
+          f' {len(sizes)} for {len(client_ids)}.'
+      )
+    self.client_ids = tuple(client_ids)
+    self.sizes = np.array(sizes, np.int64)
+    self._read = read
+    self._cache_bytes = cache_bytes
+    self._cache: collections.OrderedDict[int, Examples] = (
+        collections.OrderedDict()
+    )
+    self._cached_bytes = 0
+    self._lock = threading.Lock()
+
+  @property
+  def num_clients(self) -> int:
+    """N."""
+    return len(self.client_ids)
+
+  def load(self, positions: np.ndarray) -> ClientArrays:
+    """Reads clients.
+
+    Args:
+      positions: Positions of the clients among all, distinct, at least one.
+
+    Returns:
+      These clients in the given order.
+
+    Raises:
+      ValueError: If a position is out of range or occurs twice, or a client
+        does not hold as many examples as it should.
+    """
+    positions = np.asarray(positions).tolist()
+    if len(set(positions)) != len(positions) or not all(
+        0 <= i < self.num_clients for i in positions
+    ):
+      raise ValueError(
+          'positions must be distinct, from 0 to'
+          f' {self.num_clients - 1}, got {positions}.'
+      )
+    with self._lock:
+      missing = [i for i in positions if i not in self._cache]
+      found = dict(zip(missing, self._read_clients(missing)))
+      for i in positions:
+        if i not in found:
+          found[i] = self._cache[i]
+          self._cache.move_to_end(i)
+      self._keep(missing, found)
+    return from_clients(
+        [self.client_ids[i] for i in positions], [found[i] for i in positions]
+    )
+
+  def sample(self, count: int) -> ClientArrays:
+    """Reads the first `count` clients of a fixed random order, or all.
+
+    The order depends on N alone. The clients come in their own order.
+    """
+    order = np.random.default_rng(0).permutation(self.num_clients)
+    return self.load(np.sort(order[:count]))
+
+  def _read_clients(self, positions: Sequence[int]) -> Sequence[Examples]:
+    if not positions:
+      return ()
+    examples = self._read([self.client_ids[i] for i in positions])
+    for i, (x, _) in zip(positions, examples, strict=True):
+      if len(x) != self.sizes[i]:
+        raise ValueError(
+            f'the data are damaged: client {self.client_ids[i]!r} should hold'
+            f' {self.sizes[i]} examples, found {len(x)}.'
+        )
+    # Copies: a view would keep alive all that was read together.
+    return [(np.array(x), np.array(y)) for x, y in examples]
+
+  def _keep(
+      self, positions: Iterable[int], found: dict[int, Examples]
+  ) -> None:
+    """Puts clients into the cache; the ones unused longest make room."""
+    for i in positions:
+      self._cache[i] = found[i]
+      self._cached_bytes += _num_bytes(found[i])
+    while self._cached_bytes > self._cache_bytes:
+      self._cached_bytes -= _num_bytes(self._cache.popitem(last=False)[1])
+
+
+def _num_bytes(examples: Examples) -> int:
+  return sum(feature.nbytes for feature in examples)
 
 
 def from_clients(

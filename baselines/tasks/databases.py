@@ -37,11 +37,13 @@ EMNIST_DIGITS = DatabaseSpec(
     'emnist_all.sqlite', 'digits_only_train', 'digits_only_test'
 )
 EMNIST_ALL = DatabaseSpec('emnist_all.sqlite', 'all_train', 'all_test')
+CIFAR100 = DatabaseSpec('cifar100.sqlite', 'train', 'test')
 SHAKESPEARE = DatabaseSpec('shakespeare.sqlite', 'train', 'test')
+STACKOVERFLOW = DatabaseSpec('stackoverflow.sqlite', 'train', 'test')
 
 
 def check_cache(spec: DatabaseSpec, data_dir: Optional[str]) -> int:
-  """Checks a prepared folder for `data_source=cache`.
+  """Checks a prepared folder for the sources `cache` and `cache_counted`.
 
   Args:
     spec: The database.
@@ -56,8 +58,8 @@ def check_cache(spec: DatabaseSpec, data_dir: Optional[str]) -> int:
   """
   if not data_dir:
     raise ValueError(
-        f'data_dir must name the folder that holds {spec.file_name} when'
-        f" data_source='cache', got {data_dir!r}."
+        f'data_dir must name the folder that holds {spec.file_name}, got'
+        f' {data_dir!r}.'
     )
   if not os.path.isdir(data_dir):
     raise FileNotFoundError(
@@ -186,6 +188,66 @@ def client_counts(path: str, split: str) -> tuple[tuple[str, ...], list[int]]:
         f' {counts.get(wrong[0], 0)}; delete it and copy or download it again.'
     )
   return tuple(counts), list(counts.values())
+
+
+def stated_counts(path: str, split: str) -> tuple[tuple[str, ...], list[int]]:
+  """Reads how many examples each client of a split should hold.
+
+  In contrast to `client_counts` no example is looked at, so it takes a second
+  for hundreds of thousands of clients.
+
+  Args:
+    path: The database.
+    split: The split's name.
+
+  Returns:
+    The clients' names in rising order, and their numbers of examples.
+
+  Raises:
+    ValueError: If the database cannot be read.
+  """
+  with _connect(path) as connection:
+    counts = dict(
+        connection.execute(
+            'SELECT client_id, num_examples FROM client_metadata'
+            ' WHERE split_name = ?',
+            (split,),
+        )
+    )
+  client_ids = tuple(sorted(counts))
+  return client_ids, [counts[client_id] for client_id in client_ids]
+
+
+def client_examples(
+    path: str, split: str, client_ids: Sequence[str]
+) -> list[list[bytes]]:
+  """Reads the serialized `tf.train.Example`s of some clients.
+
+  Opens the file anew, because a connection belongs to one thread.
+
+  Args:
+    path: The database.
+    split: The split's name.
+    client_ids: The clients.
+
+  Returns:
+    The protos of each of them, as stored.
+
+  Raises:
+    ValueError: If the database cannot be read.
+  """
+  with _connect(path) as connection:
+    return [
+        [
+            row[0]
+            for row in connection.execute(
+                'SELECT serialized_example_proto FROM examples WHERE'
+                ' split_name = ? AND client_id = ? ORDER BY rowid',
+                (split, client_id),
+            )
+        ]
+        for client_id in client_ids
+    ]
 
 
 def examples(path: str, split: str) -> Iterator[Sequence[bytes]]:

@@ -4,18 +4,22 @@ TFF writes a download under its final name and takes any file of that name for
 whole; here a file gets its name when it has arrived and passed the check.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+import contextlib
 import errno
 import fcntl
 import http.client
 import lzma
 import os
+import shutil
 import socket
 import sqlite3
 import tempfile
 from typing import Any, Optional
+import urllib.request
 
 from baselines.tasks import databases
+from baselines.tasks import vocabularies
 
 _TIMEOUT_SECONDS = 60.0
 
@@ -68,16 +72,51 @@ def ensure_downloaded(
     ValueError: If the file that is there or arrives is damaged.
   """
   folder = download_dir(data_dir)
-  path = os.path.join(folder, spec.file_name)
+  path = _ensure(
+      folder, spec.file_name, lambda part: _fetch(spec, part, load_data)
+  )
+  databases.check_database(path, spec)
+  return path
+
+
+def ensure_counts(
+    file: vocabularies.CountFile, data_dir: Optional[str]
+) -> None:
+  """Fetches the archive of counts unless they are there; see `vocabularies`.
+
+  Args:
+    file: Which counts.
+    data_dir: The folder, or None for TFF's own.
+
+  Raises:
+    OSError: If it cannot be fetched or written.
+    ValueError: If what arrives does not have TFF's digest.
+  """
+  folder = download_dir(data_dir)
+
+  def fetch(part: str) -> None:
+    path = os.path.join(part, file.archive_name)
+    with _readable_errors(file.archive_name, part):
+      with urllib.request.urlopen(file.origin) as source:
+        with open(path, 'wb') as target:
+          shutil.copyfileobj(source, target)
+    vocabularies.check_archive(file, path)
+
+  if not vocabularies.is_present(folder, file):
+    _ensure(vocabularies.archive_folder(folder), file.archive_name, fetch)
+
+
+def _ensure(folder: str, name: str, fetch: Callable[[str], None]) -> str:
+  """Returns the file's path, after a fetch into a folder if it is not there."""
+  path = os.path.join(folder, name)
   if not os.path.isfile(path):
     os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, f'.{spec.file_name}.lock'), 'w') as lock:
+    with open(os.path.join(folder, f'.{name}.lock'), 'w') as lock:
       fcntl.flock(lock, fcntl.LOCK_EX)
       if not os.path.isfile(path):
         with tempfile.TemporaryDirectory(prefix='.part-', dir=folder) as part:
-          _fetch(spec, part, load_data)
-          os.replace(os.path.join(part, spec.file_name), path)
-  databases.check_database(path, spec)
+          fetch(part)
+          os.replace(os.path.join(part, name), path)
   return path
 
 
@@ -85,26 +124,33 @@ def _fetch(
     spec: databases.DatabaseSpec, folder: str, load_data: Callable[..., Any]
 ) -> None:
   """Runs TFF's loader into an empty folder and checks what arrived."""
+  with _readable_errors(spec.file_name, folder):
+    load_data(cache_dir=folder)
+  databases.check_database(os.path.join(folder, spec.file_name), spec)
+
+
+@contextlib.contextmanager
+def _readable_errors(name: str, folder: str) -> Iterator[None]:
+  """Sets a time limit; errors say which file it was and what to do."""
   timeout = socket.getdefaulttimeout()
   # TFF sets none: a dead connection would hang for ever.
   socket.setdefaulttimeout(_TIMEOUT_SECONDS)
   try:
-    load_data(cache_dir=folder)
+    yield
   except (sqlite3.Error, lzma.LZMAError, EOFError) as e:
     raise ValueError(
-        f'{spec.file_name} did not arrive whole ({e}); start again.'
+        f'{name} did not arrive whole ({e}); start again.'
     ) from e
   except (OSError, http.client.HTTPException) as e:
     if getattr(e, 'errno', None) == errno.ENOSPC:
       raise OSError(
-          f'{spec.file_name} does not fit on the disk of {folder!r}; make room'
+          f'{name} does not fit on the disk of {folder!r}; make room'
           ' or choose another data_dir.'
       ) from e
     raise OSError(
-        f'{spec.file_name} could not be downloaded ({e}); without a network'
+        f'{name} could not be downloaded ({e}); without a network'
         " use data_source='cache' with a prepared data_dir, or another source"
         ' that reads no files.'
     ) from e
   finally:
     socket.setdefaulttimeout(timeout)
-  databases.check_database(os.path.join(folder, spec.file_name), spec)

@@ -20,6 +20,7 @@ def build_functional_model(
     input_spec: tuple[Any, Any],
     seed: int,
     dtype: str,
+    reduce_fn: Callable[[tf.Tensor], tf.Tensor] = tf.reduce_mean,
 ) -> tff.learning.models.FunctionalModel:
   """Builds a model from a function of its weights.
 
@@ -30,10 +31,11 @@ def build_functional_model(
   Args:
     apply_fn: `(weights, x) -> output`; casts x to the weights' dtype.
     weight_spec: (name, shape, initializer) of each weight.
-    example_loss_fn: `(output, label) -> [B]`; the model's loss is its mean.
+    example_loss_fn: `(output, label) -> [B]`, f(x; z) of each example.
     input_spec: `tf.TensorSpec`s (x, y) of a batch.
     seed: Seed of the initial weights.
     dtype: Their dtype.
+    reduce_fn: From these losses to the model's loss.
 
   Returns:
     The model; all weights are trainable.
@@ -53,7 +55,7 @@ def build_functional_model(
     losses = example_loss_fn(output, label)
     if sample_weight is not None:
       losses *= tf.cast(sample_weight, losses.dtype)
-    return tf.reduce_mean(losses)
+    return reduce_fn(losses)
 
   return tff.learning.models.FunctionalModel(
       initial_weights=(weights, ()),
@@ -111,3 +113,53 @@ def classification_accuracy(
   predicted = tf.argmax(output, axis=-1, output_type=label.dtype)
   correct = tf.cast(tf.equal(predicted, label), output.dtype)
   return correct, tf.ones_like(correct)
+
+
+def penalized_loss(output: tf.Tensor, label: tf.Tensor) -> tf.Tensor:
+  """Returns cross-entropy plus penalty, [B].
+
+  A functional model's loss sees neither weights nor penalty, so the penalty
+  comes with the output.
+
+  Args:
+    output: [B, C], the log-probabilities minus the penalty.
+    label: Integers [B].
+
+  Returns:
+    Minus the output of the label.
+  """
+  # Not a column of its own: the gradient of tf.concat makes XLA take weights
+  # and examples for constants, and compile anew for each batch.
+  is_label = tf.one_hot(label, output.shape[-1], dtype=output.dtype)
+  return -tf.reduce_sum(is_label * output, axis=1)
+
+
+def sequence_loss(output: tf.Tensor, label: tf.Tensor) -> tf.Tensor:
+  """Returns the mean cross-entropy [B] of logits [B, L, C], labels [B, L]."""
+  losses = tf.nn.sparse_softmax_cross_entropy_with_logits(label, output)
+  return tf.reduce_mean(losses, axis=1)
+
+
+def sequence_accuracy(
+    output: tf.Tensor, label: tf.Tensor, ignored: Sequence[int]
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns right and all predictions [B], of labels that are not ignored.
+
+  Args:
+    output: Logits [B, L, C].
+    label: Integers [B, L].
+    ignored: Labels that do not count.
+
+  Returns:
+    Two vectors [B] in the dtype of the output.
+  """
+  counts = tf.ones_like(label, tf.bool)
+  for token in ignored:
+    # Not `!=`: in the graphs that TFF traces it compares Python objects.
+    counts = tf.logical_and(counts, tf.not_equal(label, token))
+  predicted = tf.argmax(output, axis=-1, output_type=label.dtype)
+  right = tf.logical_and(counts, tf.equal(predicted, label))
+  return (
+      tf.reduce_sum(tf.cast(right, output.dtype), axis=1),
+      tf.reduce_sum(tf.cast(counts, output.dtype), axis=1),
+  )

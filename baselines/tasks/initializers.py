@@ -28,6 +28,19 @@ def zeros(generator: np.random.Generator, shape: Sequence[int]) -> np.ndarray:
   return np.zeros(shape)
 
 
+def ones(generator: np.random.Generator, shape: Sequence[int]) -> np.ndarray:
+  """All 1."""
+  del generator
+  return np.ones(shape)
+
+
+def small_normal(
+    generator: np.random.Generator, shape: Sequence[int]
+) -> np.ndarray:
+  """Normal with standard deviation 0.01."""
+  return 0.01 * generator.standard_normal(shape)
+
+
 def glorot_uniform(
     generator: np.random.Generator, shape: Sequence[int]
 ) -> np.ndarray:

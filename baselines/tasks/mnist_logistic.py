@@ -68,7 +68,7 @@ def build(config: Any) -> task.Task:
       build_model=lambda seed, dtype: build_logistic(seed, dtype, num_pixels),
       train=deal(train, config.data_seed),
       test=clients.from_clients(['test'], [test]),
-      example_loss_fn=penalized_loss,
+      example_loss_fn=functional_models.penalized_loss,
       example_accuracy_fn=functional_models.classification_accuracy,
       convolutional=False,
   )
@@ -141,7 +141,7 @@ def build_logistic(
       weight_spec=(
           ('kernel', (num_pixels, NUM_CLASSES), initializers.zeros),
       ),
-      example_loss_fn=penalized_loss,
+      example_loss_fn=functional_models.penalized_loss,
       input_spec=(
           tf.TensorSpec((None, num_pixels), tf.float32),
           tf.TensorSpec((None,), tf.int32),
@@ -155,15 +155,7 @@ def _apply_logistic(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
   (kernel,) = weights
   logits = tf.matmul(tf.cast(x, kernel.dtype), kernel)
   penalty = PENALTY / 2.0 * tf.reduce_sum(tf.square(kernel))
-  # Not a column of its own: the gradient of tf.concat makes XLA take weights
-  # and examples for constants, and compile anew for each batch.
   return tf.nn.log_softmax(logits) - penalty
-
-
-def penalized_loss(output: tf.Tensor, label: tf.Tensor) -> tf.Tensor:
-  """Returns cross-entropy plus penalty, [B], of outputs [B, 10]."""
-  is_label = tf.one_hot(label, NUM_CLASSES, dtype=output.dtype)
-  return -tf.reduce_sum(is_label * output, axis=1)
 
 
 def _examples(

@@ -12,6 +12,7 @@ from typing import Any, Optional
 from baselines.tasks import databases
 from baselines.tasks import downloads
 from baselines.tasks import idx_files
+from baselines.tasks import vocabularies
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +29,10 @@ class TaskEntry:
     has_accuracy: Whether evaluations report a test accuracy.
     num_clients: Training clients of each source that reads no files; None if
       only the built task knows.
-    database: The TFF database of the sources `cache` and `download`, if any.
+    database: The TFF database of the sources `cache`, `cache_counted` and
+      `download`, if any.
+    count_files: The counts that `cache` and `download` need besides it;
+      `cache_counted` makes them from the training examples.
     num_idx_clients: Training clients of the source `idx`, if there is one; see
       `idx_files`.
   """
@@ -41,11 +45,22 @@ class TaskEntry:
   num_clients: Mapping[str, Optional[int]]
   database: Optional[databases.DatabaseSpec] = None
   num_idx_clients: Optional[int] = None
+  count_files: tuple[vocabularies.CountFile, ...] = ()
 
 
 _TFF_SOURCES = ('synthetic', 'cache', 'download')
+_COUNTED_SOURCES = ('synthetic', 'cache', 'cache_counted', 'download')
 
 TASKS: Mapping[str, TaskEntry] = {
+    'cifar100': TaskEntry(
+        build='baselines.tasks.cifar100:build',
+        models=('resnet18', 'resnet18_unpenalized'),
+        data_sources=_TFF_SOURCES,
+        description='CIFAR-100, 500 clients by Pachinko allocation (TFF).',
+        has_accuracy=True,
+        num_clients={'synthetic': 2},
+        database=databases.CIFAR100,
+    ),
     'digits': TaskEntry(
         build='baselines.tasks.digits:build',
         models=('cnn', 'logistic'),
@@ -121,6 +136,26 @@ TASKS: Mapping[str, TaskEntry] = {
         num_clients={'synthetic': 3},
         database=databases.SHAKESPEARE,
     ),
+    'stackoverflow_tag': TaskEntry(
+        build='baselines.tasks.stackoverflow_tag:build',
+        models=('logistic', 'logistic_sum'),
+        data_sources=_COUNTED_SOURCES,
+        description='Tags of a post from its words (TFF Stack Overflow).',
+        has_accuracy=True,
+        num_clients={'synthetic': 3},
+        database=databases.STACKOVERFLOW,
+        count_files=(vocabularies.WORD_COUNTS, vocabularies.TAG_COUNTS),
+    ),
+    'stackoverflow_word': TaskEntry(
+        build='baselines.tasks.stackoverflow_word:build',
+        models=('lstm',),
+        data_sources=_COUNTED_SOURCES,
+        description='Next word of a sentence (TFF Stack Overflow).',
+        has_accuracy=True,
+        num_clients={'synthetic': 3},
+        database=databases.STACKOVERFLOW,
+        count_files=(vocabularies.WORD_COUNTS,),
+    ),
 }
 
 
@@ -170,13 +205,14 @@ def check_data(
   """Checks, in well under a second, that the task's data can be read.
 
   Looks at the files' presence, their sizes against the sizes that their headers
-  state, a database's tables and splits; reads no example.
+  state, a database's tables and splits, an archive's digest; reads no example.
 
   Args:
     name: A key of `TASKS`.
     data_source: One of the entry's `data_sources`.
-    data_dir: The folder with TFF's database, for `cache` (needed) and
-      `download` (default `~/.tff`); that with the four files for `idx`.
+    data_dir: The folder with TFF's database and counts, for `cache` and
+      `cache_counted` (needed) and `download` (default `~/.tff`); that with the
+      four files for `idx`.
 
   Returns:
     The number of training clients, or None if only the built task knows: the
@@ -185,7 +221,8 @@ def check_data(
   Raises:
     FileNotFoundError: If the folder or the file is not there.
     ValueError: If a choice is unknown, a folder is given that the source would
-      ignore, or a file is cut, of another format, or lacks tables or a split.
+      ignore, or a file is cut, of another format, lacks tables or a split, or
+      is an archive of counts that is not TFF's.
   """
   entry = task_entry(name)
   check_choices(name, entry.models[0], data_source)
@@ -202,8 +239,15 @@ def check_data(
   if entry.database is None:
     raise ValueError(f'task {name!r} has no database for {data_source!r}.')
   if data_source == 'download':
-    return downloads.check_download(entry.database, data_dir)
-  return databases.check_cache(entry.database, data_dir)
+    num_clients = downloads.check_download(entry.database, data_dir)
+  else:
+    num_clients = databases.check_cache(entry.database, data_dir)
+  if data_source != 'cache_counted':
+    for file in entry.count_files:
+      vocabularies.check(
+          downloads.download_dir(data_dir), file, data_source == 'cache'
+      )
+  return num_clients
 
 
 def build_task(config: Any) -> Any:

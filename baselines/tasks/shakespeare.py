@@ -55,7 +55,7 @@ def build(config: Any) -> task.Task:
       build_model=build_lstm,
       train=train,
       test=test,
-      example_loss_fn=sequence_loss,
+      example_loss_fn=functional_models.sequence_loss,
       example_accuracy_fn=sequence_accuracy,
       convolutional=False,
   )
@@ -100,7 +100,7 @@ def build_lstm(
   return functional_models.build_functional_model(
       apply_fn=_apply_lstm,
       weight_spec=spec,
-      example_loss_fn=sequence_loss,
+      example_loss_fn=functional_models.sequence_loss,
       input_spec=(tokens, tokens),
       seed=seed,
       dtype=dtype,
@@ -122,21 +122,12 @@ def _apply_lstm(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
   return tf.transpose(logits, [1, 0, 2])
 
 
-def sequence_loss(output: tf.Tensor, label: tf.Tensor) -> tf.Tensor:
-  """Returns the mean cross-entropy [B] of logits [B, L, C], labels [B, L]."""
-  losses = tf.nn.sparse_softmax_cross_entropy_with_logits(label, output)
-  return tf.reduce_mean(losses, axis=1)
-
-
 def sequence_accuracy(
     output: tf.Tensor, label: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """Returns right and all predictions [B], of labels that are not padding."""
-  real = tf.not_equal(label, shakespeare_text.PAD)
-  right = tf.logical_and(real, tf.equal(tf.argmax(output, axis=-1), label))
-  return (
-      tf.reduce_sum(tf.cast(right, output.dtype), axis=1),
-      tf.reduce_sum(tf.cast(real, output.dtype), axis=1),
+  return functional_models.sequence_accuracy(
+      output, label, ignored=(shakespeare_text.PAD,)
   )
 
 

@@ -1,5 +1,6 @@
 """Bad databases are told apart, each with what to do; good ones are read."""
 
+from concurrent import futures
 import os
 import sqlite3
 
@@ -143,3 +144,24 @@ def test_examples_that_do_not_match_the_table_of_clients(
       ValueError, match=f"'b' of split 'train' should hold {stated} .*{found};"
   ):
     databases.client_counts(str(path), 'train')
+
+
+def test_stated_counts_do_not_look_at_examples(tmp_path):
+  path = tmp_path / _SPEC.file_name
+  _write(path, stated={'b': 7})
+  assert databases.stated_counts(str(path), 'train') == (('a', 'b'), [1, 7])
+
+
+def test_examples_of_some_clients(folder):
+  path = str(folder / _SPEC.file_name)
+  found = databases.client_examples(path, 'train', ['b', 'nobody', 'a'])
+  assert found == [[b'b0', b'b1'], [], [b'a0']]
+
+
+def test_examples_can_be_read_in_another_thread(folder):
+  path = str(folder / _SPEC.file_name)
+  with futures.ThreadPoolExecutor(2) as executor:
+    found = list(executor.map(
+        lambda name: databases.client_examples(path, 'train', [name]), 'abab'
+    ))
+  assert found == [[[b'a0']], [[b'b0', b'b1']]] * 2

@@ -1,6 +1,7 @@
 """Downloads arrive whole or not at all, once for all runs."""
 
 import errno
+import hashlib
 import http.client
 import lzma
 import os
@@ -12,6 +13,7 @@ import pytest
 
 from baselines.tasks import databases
 from baselines.tasks import downloads
+from baselines.tasks import vocabularies
 
 _SPEC = databases.DatabaseSpec('clients.sqlite', 'train', 'test')
 
@@ -95,3 +97,46 @@ def test_download_goes_to_the_home_folder_by_default(monkeypatch):
   monkeypatch.setenv('HOME', '/somebody')
   assert downloads.download_dir(None) == '/somebody/.tff'
   assert downloads.download_dir('/x') == '/x'
+
+
+def _counts_at(tmp_path, content, digest=None):
+  """Returns counts whose archive is fetched from a local file."""
+  source = tmp_path / 'bucket'
+  source.mkdir()
+  (source / 'counts.tar.bz2').write_bytes(content)
+
+  class Counts(vocabularies.CountFile):
+    origin = (source / 'counts.tar.bz2').as_uri()
+
+  return Counts('counts', digest or hashlib.sha256(content).hexdigest())
+
+
+def test_counts_arrive_where_tff_puts_them(tmp_path):
+  file = _counts_at(tmp_path, b'archive')
+  folder = tmp_path / 'cache'
+  downloads.ensure_counts(file, str(folder))
+  downloads.ensure_counts(file, str(folder))
+  arrived = folder / 'datasets' / 'counts.tar.bz2'
+  assert arrived.read_bytes() == b'archive'
+  vocabularies.check(str(folder), file)
+
+
+def test_counts_with_another_digest_do_not_arrive(tmp_path):
+  file = _counts_at(tmp_path, b'archive', digest='00ff')
+  with pytest.raises(ValueError, match='expected SHA-256 00ff, found'):
+    downloads.ensure_counts(file, str(tmp_path / 'cache'))
+  assert not vocabularies.is_present(str(tmp_path / 'cache'), file)
+
+
+def test_counts_that_cannot_be_fetched(tmp_path):
+  file = _counts_at(tmp_path, b'archive')
+  (tmp_path / 'bucket' / 'counts.tar.bz2').unlink()
+  with pytest.raises(OSError, match='counts.tar.bz2 could not be downloaded'):
+    downloads.ensure_counts(file, str(tmp_path / 'cache'))
+
+
+def test_present_counts_are_not_fetched(tmp_path):
+  file = _counts_at(tmp_path, b'archive', digest='00ff')
+  (tmp_path / 'counts').write_bytes(b'the 1')
+  downloads.ensure_counts(file, str(tmp_path))
+  assert not (tmp_path / 'datasets').exists()

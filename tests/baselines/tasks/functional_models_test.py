@@ -78,3 +78,46 @@ def test_serves_tff_learning_too():
   model = _build_model()
   logits = model.predict_on_batch(model.initial_weights, _X, training=True)
   np.testing.assert_allclose(output.loss, model.loss(logits, _Y), rtol=1e-6)
+
+
+def test_loss_may_be_reduced_otherwise():
+  model = functional_models.build_functional_model(
+      apply_fn=functional_models.dense,
+      weight_spec=(('w', (4, 3), initializers.zeros),
+                   ('b', (3,), initializers.zeros)),
+      example_loss_fn=functional_models.classification_loss,
+      input_spec=(
+          tf.TensorSpec((None, 2, 2), tf.float32),
+          tf.TensorSpec((None,), tf.int32),
+      ),
+      seed=1,
+      dtype='float64',
+      reduce_fn=tf.reduce_sum,
+  )
+  output = model.predict_on_batch(model.initial_weights, _X, training=True)
+  assert float(model.loss(output, _Y)) == pytest.approx(2 * np.log(3))
+
+
+def test_penalized_loss_is_cross_entropy_plus_penalty():
+  logits = np.array([[1.0, 2.0, -1.0], [0.5, 0.5, 3.0]])
+  label = np.array([1, 0], np.int32)
+  penalty = 0.25
+  output = tf.nn.log_softmax(logits) - penalty
+  expected = functional_models.classification_loss(logits, label) + penalty
+  np.testing.assert_allclose(
+      functional_models.penalized_loss(output, label), expected, rtol=1e-12
+  )
+
+
+def test_sequence_accuracy_leaves_out_what_is_ignored():
+  label = np.array([[1, 2, 0, 3], [0, 0, 0, 3]], np.int32)
+  logits = np.eye(4)[[[1, 1, 0, 3], [0, 0, 0, 3]]]
+  for ignored, expected in (
+      ((), ([3, 4], [4, 4])),
+      ((0,), ([2, 1], [3, 1])),
+      ((0, 3), ([1, 0], [2, 0])),
+  ):
+    found = functional_models.sequence_accuracy(
+        tf.constant(logits), label, ignored
+    )
+    np.testing.assert_array_equal(found, expected)

@@ -26,6 +26,12 @@ def test_he_normal_is_cut_and_has_its_variance():
   assert np.abs(values).max() > 1.99 * stddev
 
 
+def test_small_normal():
+  values = _draw(initializers.small_normal, (100, 400))
+  assert np.std(values) == pytest.approx(0.01, rel=0.02)
+  assert np.mean(values) == pytest.approx(0, abs=2e-4)
+
+
 @pytest.mark.parametrize('shape', [(8, 32), (32, 8), (6, 6)])
 def test_orthogonal(shape):
   q = _draw(initializers.orthogonal, shape)
@@ -37,6 +43,7 @@ def test_orthogonal(shape):
 def test_embedding_and_biases():
   assert np.abs(_draw(initializers.embedding_uniform, (90, 8))).max() <= 0.05
   assert not _draw(initializers.zeros, (3,)).any()
+  assert (_draw(initializers.ones, (3,)) == 1).all()
   np.testing.assert_array_equal(
       _draw(initializers.unit_forget_bias, (8,)), [0, 0, 1, 1, 0, 0, 0, 0]
   )

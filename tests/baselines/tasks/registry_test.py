@@ -12,7 +12,7 @@ from baselines.tasks import registry
 
 
 def test_unknown_task_lists_the_tasks():
-  with pytest.raises(ValueError, match=r"\['digits', .*got 'digit'"):
+  with pytest.raises(ValueError, match=r"\['cifar100', .*got 'digit'"):
     registry.task_entry('digit')
 
 
@@ -27,6 +27,8 @@ def test_sizes_of_fixed_sources():
   assert registry.check_data('digits', 'embedded') == 100
   assert registry.check_data('femnist', 'synthetic') == 2
   assert registry.check_data('shakespeare', 'synthetic') == 3
+  assert registry.check_data('cifar100', 'synthetic') == 2
+  assert registry.check_data('stackoverflow_tag', 'synthetic') == 3
   assert registry.check_data('quadratics', 'synthetic') is None
 
 
@@ -41,7 +43,14 @@ def test_download_that_is_still_to_come(tmp_path):
 
 @pytest.mark.parametrize(
     'name, num_clients',
-    [('emnist_digits', 34), ('femnist', 9), ('shakespeare', 1122)],
+    [
+        ('cifar100', 13),
+        ('emnist_digits', 34),
+        ('femnist', 9),
+        ('shakespeare', 1122),
+        ('stackoverflow_tag', 89),
+        ('stackoverflow_word', 89),
+    ],
 )
 @pytest.mark.parametrize('source', ['cache', 'download'])
 def test_prepared_folder(shared_data, name, num_clients, source):
@@ -57,6 +66,29 @@ def test_half_of_a_real_database(shared_data, tmp_path):
   for source in ('cache', 'download'):
     with pytest.raises(ValueError, match='expected 8716288 .* found 4358144;'):
       registry.check_data('shakespeare', source, str(tmp_path))
+
+
+def test_counts_that_are_missing_or_not_tffs(shared_data, tmp_path):
+  name = 'stackoverflow.sqlite'
+  (tmp_path / name).symlink_to(shared_data / 'tff_cache' / name)
+  folder = str(tmp_path)
+
+  def check(source, task='stackoverflow_word'):
+    return registry.check_data(task, source, folder)
+
+  with pytest.raises(FileNotFoundError, match='word_count.*cache_counted'):
+    check('cache')
+  assert check('cache_counted') == check('download') == 89
+  (tmp_path / 'stackoverflow.word_count').write_bytes(b'the 1')
+  assert check('cache') == 89
+  with pytest.raises(FileNotFoundError, match='tag_count'):
+    check('cache', 'stackoverflow_tag')
+  (tmp_path / 'stackoverflow.word_count.tar.bz2').write_bytes(b'other')
+  for source in ('cache', 'download'):
+    with pytest.raises(ValueError, match="not TFF's archive"):
+      check(source)
+  assert check('cache_counted') == 89
+  assert (tmp_path / 'stackoverflow.word_count.tar.bz2').exists()
 
 
 def test_builders_are_found_and_refuse_unknown_choices():

@@ -1,0 +1,68 @@
+"""Lookups equal products with the dense matrix, gradients too."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines.tasks import lookups
+
+_TABLE = np.random.default_rng(0).standard_normal((7, 3))
+_INDICES = np.array([[2, 5, 0, 0], [6, 0, 0, 0], [0, 3, 2, 1]])
+_WEIGHTS = np.array([[0.5, 2, 0, 0], [1, 0, 0, 0], [0.25, 1, 1, 3]])
+
+
+def _dense():
+  dense = np.zeros((3, 7))
+  for b, w in np.ndindex(*_INDICES.shape):
+    dense[b, _INDICES[b, w]] += _WEIGHTS[b, w]
+  return dense
+
+
+def _value_and_gradients(function, upstream):
+  """Returns f(T), the gradient of <u, f(T)^3> and that of its square."""
+  table = tf.constant(_TABLE)
+  with tf.GradientTape() as outer:
+    outer.watch(table)
+    with tf.GradientTape() as tape:
+      tape.watch(table)
+      output = function(table)
+      value = tf.reduce_sum(upstream * output**3)
+    gradient = tape.gradient(value, table)
+    square = tf.reduce_sum(gradient**2)
+  return output, gradient, outer.gradient(square, table)
+
+
+@pytest.mark.parametrize('jit_compile', [None, True])
+def test_weighted_sums(jit_compile):
+  upstream = np.random.default_rng(1).standard_normal((3, 3))
+  indices = _INDICES.astype(np.int32)
+  compiled = tf.function(_value_and_gradients, jit_compile=jit_compile)
+  found = compiled(
+      lambda table: lookups.weighted_sums(table, indices, _WEIGHTS), upstream
+  )
+  expected = _value_and_gradients(lambda t: tf.matmul(_dense(), t), upstream)
+  for a, b in zip(expected, found):
+    assert np.abs(a).max() > 0.1
+    np.testing.assert_allclose(b, a, rtol=1e-12)
+
+
+@pytest.mark.parametrize('jit_compile', [None, True])
+def test_rows_of(jit_compile):
+  upstream = np.random.default_rng(1).standard_normal((3, 4, 3))
+  compiled = tf.function(_value_and_gradients, jit_compile=jit_compile)
+  found = compiled(
+      lambda table: lookups.rows_of(table, _INDICES), upstream
+  )
+  one_hot = np.eye(7)[_INDICES]
+  expected = _value_and_gradients(
+      lambda table: tf.tensordot(one_hot, table, 1), upstream
+  )
+  for a, b in zip(expected, found):
+    assert np.abs(a).max() > 0.1
+    np.testing.assert_allclose(b, a, rtol=1e-12)
+
+
+def test_scatter():
+  np.testing.assert_array_equal(
+      lookups.scatter(_INDICES.astype(np.int32), _WEIGHTS, 7), _dense()
+  )

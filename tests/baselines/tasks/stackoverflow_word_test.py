@@ -1,0 +1,174 @@
+"""Tokens and network are those of TFF's next-word prediction."""
+
+import collections
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from baselines.tasks import stackoverflow_data
+from baselines.tasks import stackoverflow_word
+
+_tff = tff.simulation.datasets.stackoverflow
+
+
+def _tff_task(**kwargs):
+  # One batch per client: TFF shuffles the batches of a client.
+  spec = tff.simulation.baselines.ClientSpec(
+      num_epochs=1, batch_size=5000, shuffle_buffer_size=1
+  )
+  return tff.simulation.baselines.stackoverflow.create_word_prediction_task(
+      spec, **kwargs
+  )
+
+
+def _build(data_source='synthetic', data_dir=None):
+  return stackoverflow_word.build(types.SimpleNamespace(
+      task='stackoverflow_word', model='lstm', data_source=data_source,
+      data_dir=data_dir, data_seed=None,
+  ))
+
+
+def _assert_equal_examples(found, reference, client_id):
+  datasets = reference.datasets
+  dataset = datasets.train_preprocess_fn(
+      datasets.train_data.create_tf_dataset_for_client(client_id)
+  )
+  for a, b in zip(next(dataset.as_numpy_iterator()), found, strict=True):
+    assert b.dtype == np.int32
+    np.testing.assert_array_equal(b, a)
+
+
+def test_synthetic_data_are_tffs():
+  task, reference = _build(), _tff_task(use_synthetic_data=True)
+  assert task.train.sizes.tolist() == [3, 3, 2]
+  for i, name in enumerate(task.train.client_ids):
+    _assert_equal_examples(task.train.take(i), reference, name)
+
+
+def test_real_data_equal_tffs(shared_data, monkeypatch):
+  folder = str(shared_data / 'tff_cache')
+  task = _build('cache', folder)
+  with open(f'{folder}/datasets/stackoverflow.word_count') as file:
+    words = [line.split()[0] for line in file][:10_000]
+  # TFF takes no file but its own.
+  monkeypatch.setattr(
+      _tff, 'load_word_counts', lambda **_: dict.fromkeys(words)
+  )
+  reference = _tff_task(cache_dir=folder)
+  assert task.population is task.lazy and task.lazy.num_clients == 89
+  assert list(task.digests) == ['stackoverflow.word_count']
+  for i in range(0, 89, 11):
+    arrays = task.lazy.load(np.array([i]))
+    _assert_equal_examples(arrays.features, reference, arrays.client_ids[0])
+
+
+def test_odd_sentences_are_encoded_as_by_tff(monkeypatch):
+  tokens = [
+      b'', b' the  a ', b'zzz the\ta', b'a ' * 19 + b'a', b'a ' * 20,
+      b'a ' * 18 + b'a', b'the ' * 500,
+  ]
+  number = len(tokens)
+  data = tff.simulation.datasets.TestClientData({
+      'a': collections.OrderedDict(
+          creation_date=[b''] * number, score=[0] * number, tags=[b''] * number,
+          title=[b''] * number, tokens=tokens, type=[b''] * number,
+      )
+  })
+  monkeypatch.setattr(_tff, 'get_synthetic', lambda: data)
+  reference = _tff_task(use_synthetic_data=True)
+  _assert_equal_examples(_build().train.take(0), reference, 'a')
+
+
+def test_tokens():
+  encode = stackoverflow_word.build_encode_fn(['the', 'a'])
+  sentence = stackoverflow_data.Sentences([b'a cat the'], [b''], [b''])
+  x, y = encode(sentence)
+  assert x[0].tolist() == [4, 2, 3, 1, 5] + [0] * 15
+  assert y[0].tolist() == [2, 3, 1, 5] + [0] * 16
+  assert np.shares_memory(x, y)
+
+
+def test_10000_words_have_4050748_parameters():
+  model = stackoverflow_word.build_lstm(10_000, 1, 'float32')
+  assert sum(w.size for w in model.initial_weights[0]) == 4_050_748
+
+
+def _padded_batch():
+  tokens = np.random.default_rng(0).integers(1, 64, (5, 21))
+  tokens[0, 10:] = 0
+  tokens[1] = 0  # Padded throughout: cuDNN fails here.
+  tokens[2, 5:9] = 0
+  tokens[3, 20:] = 0
+  return tokens[:, :-1].astype(np.int32), tokens[:, 1:].astype(np.int32)
+
+
+@pytest.mark.parametrize('dtype', ['float32', 'float64'])
+def test_equals_tffs_model(dtype):
+  task = _build()
+  keras = _tff_task(use_synthetic_data=True).model_fn()
+  # Larger than the initial weights, so that no gradient is negligible.
+  generator = np.random.default_rng(1)
+  values = tuple(
+      (2 * v + 0.02 * generator.standard_normal(v.shape)).astype(np.float32)
+      for v in task.build_model(5, 'float32').initial_weights[0]
+  )
+  for variable, value in zip(keras.trainable_variables, values, strict=True):
+    variable.assign(value)
+  x, y = _padded_batch()
+
+  @tf.function
+  def reference_step():
+    with tf.GradientTape() as tape:
+      output = keras.forward_pass(
+          (x.astype(np.int64), y.astype(np.int64)), training=True
+      )
+    gradients = tape.gradient(output.loss, keras.trainable_variables)
+    return output.predictions, output.loss, [
+        tf.convert_to_tensor(g) for g in gradients
+    ]
+
+  model = task.build_model(5, dtype)
+  weights = tuple(tf.constant(v, dtype) for v in values)
+
+  @tf.function
+  def step():
+    with tf.GradientTape() as tape:
+      tape.watch(weights)
+      output = model.predict_on_batch((weights, ()), x, training=True)
+      loss = model.loss(output, y)
+    return output, loss, tape.gradient(loss, weights)
+
+  for expected, found in zip(reference_step(), step(), strict=True):
+    for a, b in zip(
+        tf.nest.flatten(expected), tf.nest.flatten(found), strict=True
+    ):
+      assert np.isfinite(b).all()
+      np.testing.assert_allclose(b, a, atol=1e-5 * np.abs(a).max())
+
+
+def test_accuracy_equals_tffs_metric():
+  task = _build()
+  keras = _tff_task(use_synthetic_data=True).model_fn()
+  x, y = task.train.features
+  output = keras.forward_pass(
+      (x.astype(np.int64), y.astype(np.int64)), training=False
+  )
+  # Right predictions for every third position, of all kinds of labels.
+  logits = output.predictions.numpy()
+  logits[:, ::3] += 10 * np.eye(64, dtype=np.float32)[y[:, ::3]]
+  correct, weight = task.example_accuracy_fn(tf.constant(logits), y)
+  counted = (y != 0) & (y != 61) & (y != 63)
+  assert 0 < counted.sum() < (y != 0).sum()
+  np.testing.assert_array_equal(weight, counted.sum(axis=1))
+  right = counted & (logits.argmax(axis=-1) == y)
+  np.testing.assert_array_equal(correct, right.sum(axis=1))
+  # And TFF leaves out the same positions.
+  name = 'accuracy_without_out_of_vocab_or_end_of_sentence'
+  found = task.example_accuracy_fn(output.predictions, y)
+  np.testing.assert_allclose(
+      keras.report_local_unfinalized_metrics()[name],
+      [np.sum(values) for values in found],
+  )
