@@ -88,13 +88,14 @@ def build(
     run: Any,
     task: task_lib.Task,
     server_optimizer: None,
+    rate: None,
 ) -> CealDriver:
   """Builds the process; see `local_update.build` for the arguments.
 
   Raises:
     ValueError: If step_size or noise_scale has no value.
   """
-  del server_optimizer
+  del server_optimizer, rate
   for name in ('step_size', 'noise_scale'):
     if getattr(algorithm, name) is None:
       raise ValueError(

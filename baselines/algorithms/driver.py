@@ -30,11 +30,14 @@ class CohortData(NamedTuple):
     num_examples: int32 [M], the examples that each client holds.
     examples: (x, y), leaves [M, E, ...], all that each client holds, padded;
       None unless asked for.
+    batch_sizes: int32 [M, N], how many rows of each batch count; None unless
+      they are drawn in epochs.
   """
 
   batches: Any
   num_examples: np.ndarray
   examples: Any = None
+  batch_sizes: Optional[np.ndarray] = None
 
 
 class Driver(abc.ABC):
@@ -44,9 +47,12 @@ class Driver(abc.ABC):
     process: The algorithm's `tff.templates.IterativeProcess`, with
       `get_model_weights`, `set_model_weights` and `set_hparams`.
     gains_by_xla: Whether XLA may be chosen for it where nobody has chosen.
+    num_epochs: How often a client goes through its data in a round; None if it
+      draws batches with replacement.
   """
 
   gains_by_xla: bool = True
+  num_epochs: Optional[int] = None
 
   def __init__(self, process: Any):
     self.process = process

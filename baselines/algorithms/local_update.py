@@ -1,73 +1,32 @@
-"""LocalUpdate (Charles and Konecny 2020, Algorithms 1 and 2) for the driver."""
+"""LocalUpdate (Charles and Konecny 2020) and its relatives for the driver."""
 
-from typing import Any, Mapping, Optional
+from typing import Any
 
-import tensorflow as tf
 import tensorflow_federated as tff
 
 from baselines.algorithms import config as config_lib
-from baselines.algorithms import driver
-from baselines.algorithms import message_codes
+from baselines.algorithms import local_configs
+from baselines.algorithms import local_driver
 from baselines.algorithms import server_optimizers
 from baselines.tasks import task as task_lib
 from tff_localupdate import theta as theta_lib
-from tff_localupdate.compression import aggregators
-from tff_localupdate.compression import quantizers
-from tff_localupdate.local_update import client_work
+from tff_localupdate.local_update import epoch_draws
+from tff_localupdate.local_update import epochs_process
+from tff_localupdate.local_update import local_steps
+from tff_localupdate.local_update import maml_process
 from tff_localupdate.local_update import process as process_lib
 
 
-class LocalUpdateDriver(driver.Driver):
-  """Drives a `process.LocalUpdateProcess`."""
-
-  def __init__(
-      self,
-      process: process_lib.LocalUpdateProcess,
-      config: config_lib.LocalUpdateConfig,
-  ):
-    super().__init__(process)
-    self._num_steps = config.num_steps
-    self._columns = config.EXTRA_COLUMNS
-
-  def initial_state(
-      self,
-      program: Any,
-      weights: tff.learning.models.ModelWeights,
-      rates: Mapping[str, float],
-      seed: int,
-  ) -> Any:
-    state = self.process.set_model_weights(program.initialize(), weights)
-    state = self.process.set_hparams(state, dict(rates))
-    if hasattr(state.aggregator, 'seed'):
-      aggregator = state.aggregator._replace(seed=tf.constant(seed, tf.int64))
-      state = state._replace(aggregator=aggregator)
-    return state
-
-  def samples_needed(self, state: Any) -> int:
-    del state
-    return self._num_steps
-
-  def cohort(self, drawn: driver.CohortData) -> Any:
-    if drawn.examples is None:
-      return client_work.ClientBatches(drawn.batches, drawn.num_examples)
-    return client_work.ClientBatchesAndExamples(*drawn)
-
-  def row(self, metrics: Any, state: Any) -> dict[str, Any]:
-    values = super().row(metrics, state)
-    for column in self._columns:
-      values[column] = getattr(metrics.aggregator, column)
-    return values
-
-
 def build(
-    algorithm: config_lib.LocalUpdateConfig,
+    algorithm: local_configs.LocalUpdateConfig,
     *,
     model: tff.learning.models.FunctionalModel,
     run: Any,
     task: task_lib.Task,
     server_optimizer: config_lib.ServerOptimizerConfig,
-) -> LocalUpdateDriver:
-  """Builds the process.
+    rate: Any,
+) -> local_driver.LocalDriver:
+  """Builds LocalUpdate (Algorithms 1 and 2).
 
   Args:
     algorithm: Settings of LocalUpdate.
@@ -76,42 +35,90 @@ def build(
     task: The task; gives the loss of single examples.
     server_optimizer: Settings of the server optimizer; None for algorithms
       that have none.
+    rate: Settings of how the rates change; None for algorithms whose rates do
+      not.
 
   Returns:
     The driver of the process over tensor client data; rates and weights can be
     changed in its state.
   """
-  full = algorithm.loss_before_training == 'full'
   process = process_lib.build_local_update(
       model,
       theta=theta_lib.parse_theta(algorithm.theta),
+      local_steps=local_steps.LocalSteps(**algorithm.step_options),
+      **_full_loss(algorithm, task),
+      **_shared(algorithm, run, server_optimizer),
+  )
+  return local_driver.LocalDriver(
+      process, algorithm, rate, run, num_batches=algorithm.num_steps
+  )
+
+
+def build_maml(
+    algorithm: local_configs.MamlConfig,
+    *,
+    model: tff.learning.models.FunctionalModel,
+    run: Any,
+    task: task_lib.Task,
+    server_optimizer: config_lib.ServerOptimizerConfig,
+    rate: Any,
+) -> local_driver.LocalDriver:
+  """Builds K-MAML; see `build` for the arguments."""
+  process = maml_process.build_maml(
+      model,
+      num_steps=algorithm.num_steps,
+      **_full_loss(algorithm, task),
+      **_shared(algorithm, run, server_optimizer),
+  )
+  return local_driver.LocalDriver(
+      process, algorithm, rate, run, num_batches=algorithm.num_steps + 1
+  )
+
+
+def build_epochs(
+    algorithm: local_configs.EpochsConfig,
+    *,
+    model: tff.learning.models.FunctionalModel,
+    run: Any,
+    task: task_lib.Task,
+    server_optimizer: config_lib.ServerOptimizerConfig,
+    rate: Any,
+) -> local_driver.LocalDriver:
+  """Builds LocalUpdate in epochs; see `build` for the arguments.
+
+  Raises:
+    ValueError: If the clients are not all known beforehand.
+  """
+  if task.population is not task.train:
+    raise ValueError(
+        f'local_update_epochs needs a task whose clients are all in memory, '
+        f'found {task.name}.'
+    )
+  num_batches = epoch_draws.count_steps(
+      int(task.train.sizes.max()), algorithm.num_epochs, run.batch_size
+  )
+  process = epochs_process.build_local_update_epochs(
+      model,
+      num_padded_steps=num_batches,
+      local_steps=local_steps.LocalSteps(**algorithm.step_options),
+      **_shared(algorithm, run, server_optimizer),
+  )
+  return local_driver.LocalDriver(
+      process, algorithm, rate, run, num_batches=num_batches,
+      num_epochs=algorithm.num_epochs,
+  )
+
+
+def _shared(algorithm, run, server_optimizer) -> dict[str, Any]:
+  return dict(
       batch_size=run.batch_size,
       client_learning_rate=algorithm.client_learning_rate,
       server_optimizer=server_optimizers.build(server_optimizer, run.dtype),
-      aggregator=_build_aggregator(algorithm),
-      loss_before_training=algorithm.loss_before_training,
-      example_loss_fn=task.example_loss_fn if full else None,
+      aggregator=local_driver.build_aggregator(algorithm),
+      loss_before_training=algorithm.loss_before_training or 'drawn',
   )
-  return LocalUpdateDriver(process, algorithm)
 
 
-def _build_aggregator(
-    config: config_lib.LocalUpdateConfig,
-) -> Optional[tff.aggregators.UnweightedAggregationFactory]:
-  name, resolution = config.uplink_quantizer, config.quantizer_resolution
-  if name == 'none':
-    return None
-  if name.startswith('grid_'):
-    quantizer = quantizers.GridQuantizer(name.removeprefix('grid_'))
-  else:
-    resolution = int(resolution)
-    quantizer = {
-        'qsgd': quantizers.QsgdQuantizer,
-        'uniform': quantizers.UniformQuantizer,
-    }[name]()
-  code = message_codes.build_code(
-      config.quantizer_code, int(resolution), signed=name != 'uniform'
-  )
-  return aggregators.QuantizedMeanFactory(
-      quantizer, code, resolution=resolution
-  )
+def _full_loss(algorithm, task) -> dict[str, Any]:
+  is_full = algorithm.loss_before_training == 'full'
+  return dict(example_loss_fn=task.example_loss_fn if is_full else None)

@@ -4,8 +4,8 @@ import dataclasses
 import importlib
 from typing import Any, Callable
 
-from baselines.algorithms import config as config_lib
 from baselines.algorithms import horizon_configs
+from baselines.algorithms import local_configs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +18,8 @@ class AlgorithmEntry:
       algorithm adds to metrics.csv.
     builder: `module:function` of the builder, whose signature is that of
       `baselines.algorithms.local_update.build`.
-    has_server_optimizer: Whether there is a server optimizer to be chosen.
+    has_server_optimizer: Whether there is a server optimizer to be chosen, and
+      both rates may change from round to round.
   """
 
   config_type: type
@@ -35,8 +36,18 @@ _RIVALS = 'baselines.algorithms.rival_drivers'
 
 ALGORITHMS: dict[str, AlgorithmEntry] = {
     'local_update': AlgorithmEntry(
-        config_lib.LocalUpdateConfig,
+        local_configs.LocalUpdateConfig,
         'baselines.algorithms.local_update:build',
+        has_server_optimizer=True,
+    ),
+    'local_update_epochs': AlgorithmEntry(
+        local_configs.EpochsConfig,
+        'baselines.algorithms.local_update:build_epochs',
+        has_server_optimizer=True,
+    ),
+    'k_maml': AlgorithmEntry(
+        local_configs.MamlConfig,
+        'baselines.algorithms.local_update:build_maml',
         has_server_optimizer=True,
     ),
     'ceal': AlgorithmEntry(

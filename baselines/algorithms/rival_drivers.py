@@ -77,8 +77,8 @@ def _quantization(config: horizon_configs.FedPaqConfig) -> dict[str, Any]:
   )
 
 
-def _build(build, config, *, model, run, task, server_optimizer, **own):
-  del task, server_optimizer
+def _build(build, config, *, model, run, task, server_optimizer, rate, **own):
+  del task, server_optimizer, rate
   process = build(
       model,
       local_steps=config.local_steps,

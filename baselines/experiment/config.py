@@ -3,85 +3,25 @@
   TaskConfig             which data and model
   LocalUpdateConfig      the algorithm (one type per algorithm)
   ServerOptimizerConfig  what the server does with the mean update
+  RateConfig             how the rates change from round to round
   RunConfig              rounds, cohort, batches, seeds, evaluation
   ExecutionConfig        how the rounds are computed
   ExperimentConfig       all of these
 """
 
-from collections.abc import Container
 import dataclasses
 from typing import Any, Optional
 
 from baselines import settings
 from baselines.algorithms import registry as algorithms
-from baselines.algorithms.config import LocalUpdateConfig
 from baselines.algorithms.config import ServerOptimizerConfig
+from baselines.algorithms.local_configs import LocalUpdateConfig
+from baselines.algorithms.rate_config import RateConfig
 from baselines.experiment import known_objectives
+from baselines.experiment.task_config import TaskConfig
 from baselines.settings import setting
-from baselines.tasks import registry as tasks
 
-_DEFAULT_DATA_SEED = 1
 _DEFAULT_ROUNDS = 100
-
-
-@dataclasses.dataclass(frozen=True)
-class TaskConfig:
-  """Which data, and which model is trained on it.
-
-  Raises:
-    ValueError: Also if the task has no such model or data source, or if
-      `data_dir` is given for a source that reads no files or is not given for
-      `cache`.
-  """
-
-  task: str = setting(
-      'digits', 'What is learned.', choices=tuple(tasks.TASKS)
-  )
-  model: Optional[str] = setting(
-      None, 'The model; by default the first one of the task.'
-  )
-  data_source: Optional[str] = setting(
-      None,
-      'Where the data come from: embedded (in an installed package), synthetic '
-      '(a few generated clients), cache (files in data_dir) or download (into '
-      'data_dir if it is given). By default the first one of the task.',
-  )
-  data_dir: Optional[str] = setting(
-      None, "Folder with the data, in the layout of TFF's cache."
-  )
-  data_seed: Optional[int] = setting(
-      None,
-      'Seed of the dealing or making of data, for tasks that do so; by default '
-      f'{_DEFAULT_DATA_SEED}.',
-      minimum=0,
-  )
-
-  def __post_init__(self) -> None:
-    settings.check_settings(self)
-    entry = tasks.task_entry(self.task)
-    settings.fill_setting(self, 'model', entry.models[0])
-    settings.fill_setting(self, 'data_source', entry.data_sources[0])
-    tasks.check_choices(self.task, self.model, self.data_source)
-    self._check_data_dir(entry.num_clients)
-    if entry.database is None:
-      settings.fill_setting(self, 'data_seed', _DEFAULT_DATA_SEED)
-    elif self.data_seed is not None:
-      raise ValueError(
-          f'data_seed would be ignored: task {self.task} reads fixed data, '
-          f'found {self.data_seed!r}.'
-      )
-
-  def _check_data_dir(self, sources_without_files: Container[str]) -> None:
-    if self.data_dir is not None and self.data_source in sources_without_files:
-      raise ValueError(
-          f'data_dir would be ignored: data_source {self.data_source!r} reads '
-          f'no files, found {self.data_dir!r}.'
-      )
-    if self.data_source == 'cache' and not self.data_dir:
-      raise ValueError(
-          "data_dir must be given with data_source 'cache', found "
-          f'{self.data_dir!r}.'
-      )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,6 +134,8 @@ class ExperimentConfig:
       `baselines.algorithms.registry` lists.
     server_optimizer: The server optimizer's settings; None for an algorithm
       that has none.
+    rate: How the rates change from round to round; None for an algorithm
+      without a server optimizer.
     run: Rounds, cohort, batches, seeds, evaluation.
     execution: How the rounds are computed.
   """
@@ -201,6 +143,7 @@ class ExperimentConfig:
   task: TaskConfig = TaskConfig()
   algorithm: Any = LocalUpdateConfig()
   server_optimizer: Optional[ServerOptimizerConfig] = None
+  rate: Optional[RateConfig] = None
   run: RunConfig = RunConfig()
   execution: ExecutionConfig = ExecutionConfig()
 
@@ -209,8 +152,11 @@ class ExperimentConfig:
     name = algorithms.algorithm_name(self.algorithm)
     if entry.has_server_optimizer:
       settings.fill_setting(self, 'server_optimizer', ServerOptimizerConfig())
-    elif self.server_optimizer is not None:
-      raise ValueError(f'server_optimizer would be ignored by {name}.')
+      settings.fill_setting(self, 'rate', RateConfig())
+      loss = self.algorithm.default_loss(self.rate.decays)
+      self._fill('algorithm', loss_before_training=loss)
+    elif (self.server_optimizer, self.rate) != (None, None):
+      raise ValueError(f'server_optimizer and rate would be ignored by {name}.')
     if not entry.has_horizon:
       self._fill('run', rounds=_DEFAULT_ROUNDS)
     elif self.run.rounds is not None:

@@ -48,19 +48,17 @@ def from_tree(tree: Any) -> config_lib.ExperimentConfig:
       is refused.
   """
   names = [f.name for f in dataclasses.fields(config_lib.ExperimentConfig)]
-  optional = ['server_optimizer']
-  _check_names(
-      'config', tree, [n for n in names if n not in optional], optional
-  )
+  _check_names('config', tree, ['algorithm'], names)
   entry = algorithms.ALGORITHMS.get(tree['algorithm'].get('algorithm'))
   if entry is None:
     raise ValueError(
         f'algorithm must be one of {", ".join(algorithms.ALGORITHMS)}; found '
         f'{tree["algorithm"].get("algorithm")!r}.'
     )
+  kinds = _component_types(entry)
+  _check_names('config', tree, list(kinds))
   components = {}
-  for name, kind in _component_types(entry).items():
-    _check_names('config', tree, [name], names)
+  for name, kind in kinds.items():
     values = {k: v for k, v in tree[name].items() if k != 'algorithm'}
     fields = dataclasses.fields(kind)
     _check_names(
@@ -134,6 +132,7 @@ def _component_types(entry: algorithms.AlgorithmEntry) -> dict[str, type]:
   }
   if entry.has_server_optimizer:
     types['server_optimizer'] = config_lib.ServerOptimizerConfig
+    types['rate'] = config_lib.RateConfig
   return types
 
 

@@ -11,6 +11,10 @@ import numpy as np
 from baselines.experiment import sampling
 from baselines.tasks import clients
 
+Population = Union[
+    clients.ClientArrays, clients.ClientGenerator, clients.LazyClients
+]
+
 WITHOUT_REPLACEMENT = 'without_replacement'
 IID = 'iid'
 
@@ -24,17 +28,20 @@ class Drawn(NamedTuple):
     examples: (x, y), leaves [M, E, ...], all that each client holds; None
       unless asked for.
     rows: int64 [M, K, B], where the examples of the batches are among those of
-      the population; of new clients, among those of the cohort.
+      the population; of clients that are made or read for the round, among
+      those of the cohort.
+    batch_sizes: int32 [M, K], how many rows of each batch count; None if all.
   """
 
   batches: Any
   num_examples: np.ndarray
   examples: Any
   rows: np.ndarray
+  batch_sizes: Optional[np.ndarray] = None
 
 
 def draw_cohort(
-    population: Union[clients.ClientArrays, clients.ClientGenerator],
+    population: Population,
     *,
     seed: int,
     round_num: int,
@@ -42,6 +49,7 @@ def draw_cohort(
     num_steps: int,
     batch_size: int,
     num_rows: Optional[int] = None,
+    num_epochs: Optional[int] = None,
     full: bool = False,
     client_sampling: str = WITHOUT_REPLACEMENT,
     client_weights: Optional[np.ndarray] = None,
@@ -52,13 +60,16 @@ def draw_cohort(
   examples are copied in one gather.
 
   Args:
-    population: The clients, `Task.population`; a generator makes new ones.
+    population: The clients, `Task.population`; a generator makes new ones, lazy
+      ones are read from their file.
     seed: Seed of the sampling.
     round_num: The round t.
     clients_per_round: M.
     num_steps: K.
     batch_size: B.
     num_rows: N, at least K; None is K. The batches after the K-th are of zeros.
+    num_epochs: E, to draw K_max = `num_steps` batches in epochs, without
+      replacement in one; None to draw with replacement.
     full: Whether each client's value also carries all its examples (for
       `loss_before_training='full'`), padded with zeros to a power of two that
       the cohort's largest client fits in, so that few shapes occur.
@@ -78,7 +89,9 @@ def draw_cohort(
       population, seed, round_num, clients_per_round, client_sampling,
       client_weights,
   )
-  rows = _draw_rows(arrays, cohort, seed, round_num, num_steps, batch_size)
+  rows, batch_sizes = _draw_rows(
+      arrays, cohort, seed, round_num, num_steps, batch_size, num_epochs
+  )
   sizes = arrays.sizes[cohort]
   if num_rows in (None, num_steps):
     gather = _gather
@@ -89,16 +102,16 @@ def draw_cohort(
   )
   num_examples = sizes.astype(np.int32)
   if not full:
-    return Drawn(batches, num_examples, None, rows)
+    return Drawn(batches, num_examples, None, rows, batch_sizes)
   example_rows, real = _padded_rows(arrays, cohort)
   examples = tuple(
       _gather(feature, example_rows, real) for feature in arrays.features
   )
-  return Drawn(batches, num_examples, examples, rows)
+  return Drawn(batches, num_examples, examples, rows, batch_sizes)
 
 
 def _draw_clients(
-    population: Union[clients.ClientArrays, clients.ClientGenerator],
+    population: Population,
     seed: int,
     round_num: int,
     clients_per_round: int,
@@ -127,8 +140,13 @@ def _draw_clients(
     return clients.from_clients(names, made), np.arange(clients_per_round)
   arguments = (seed, round_num, population.num_clients, clients_per_round)
   if client_sampling == IID:
-    return population, sampling.sample_clients_iid(*arguments, client_weights)
-  return population, sampling.sample_clients(*arguments)
+    cohort = sampling.sample_clients_iid(*arguments, client_weights)
+  else:
+    cohort = sampling.sample_clients(*arguments)
+  if isinstance(population, clients.LazyClients):
+    positions, cohort = np.unique(cohort, return_inverse=True)
+    return population.load(positions), cohort
+  return population, cohort
 
 
 def _draw_rows(
@@ -138,25 +156,32 @@ def _draw_rows(
     round_num: int,
     num_steps: int,
     batch_size: int,
-) -> np.ndarray:
-  """Returns the rows of the mini-batches [M, K, B]; 0 for empty clients."""
+    num_epochs: Optional[int],
+) -> tuple[np.ndarray, Optional[np.ndarray]]:
+  """Returns the rows of the batches [M, K, B], 0 for empty clients.
+
+  And, in epochs, how many rows of each batch count [M, K].
+  """
   rows = np.zeros((len(cohort), num_steps, batch_size), np.int64)
+  batch_sizes = np.zeros(rows.shape[:2], np.int32) if num_epochs else None
   if not num_steps:
-    return rows
+    return rows, batch_sizes
   occurrences = collections.Counter()
   for slot, i in enumerate(cohort.tolist()):
     if arrays.sizes[i]:
-      rows[slot] = arrays.offsets[i] + sampling.draw_examples(
-          seed,
-          round_num,
-          arrays.client_keys[i],
-          arrays.sizes[i],
-          num_steps,
-          batch_size,
-          repeat=occurrences[i],
-      )
+      draw = (seed, round_num, arrays.client_keys[i], arrays.sizes[i])
+      repeat = occurrences[i]
+      if num_epochs:
+        drawn, batch_sizes[slot] = sampling.draw_epochs(
+            *draw, num_epochs, batch_size, num_steps, repeat=repeat
+        )
+      else:
+        drawn = sampling.draw_examples(
+            *draw, num_steps, batch_size, repeat=repeat
+        )
+      rows[slot] = arrays.offsets[i] + drawn
     occurrences[i] += 1
-  return rows
+  return rows, batch_sizes
 
 
 def _gather(

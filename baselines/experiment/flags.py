@@ -75,9 +75,11 @@ def parse_experiment(
   chosen = {'algorithm': entry.config_type}
   if entry.has_server_optimizer:
     chosen['server_optimizer'] = config_lib.ServerOptimizerConfig
+    chosen['rate'] = config_lib.RateConfig
   _refuse_foreign(
       given, choice.algorithm, list(chosen.values()),
-      [*_algorithm_types(), config_lib.ServerOptimizerConfig],
+      [*_algorithm_types(), config_lib.ServerOptimizerConfig,
+       config_lib.RateConfig],
   )
   parts = {
       'task': config_lib.TaskConfig,
@@ -122,8 +124,8 @@ def _algorithm_types() -> list[type]:
 
 def _all_types(extra: Sequence[type]) -> list[type]:
   return [config_lib.TaskConfig, AlgorithmChoice, *_algorithm_types(),
-          config_lib.ServerOptimizerConfig, config_lib.RunConfig,
-          config_lib.ExecutionConfig, *extra]
+          config_lib.ServerOptimizerConfig, config_lib.RateConfig,
+          config_lib.RunConfig, config_lib.ExecutionConfig, *extra]
 
 
 def parse(

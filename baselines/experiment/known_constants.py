@@ -21,6 +21,22 @@ class Constants(NamedTuple):
   noise_scale: float
 
 
+def check_given(config: config_lib.ExperimentConfig) -> None:
+  """Checks that those are given which nobody can compute.
+
+  Raises:
+    ValueError: If one is None, and f of the task is not known as a formula.
+  """
+  if config.counts_regret:
+    return
+  for name in ('step_size', 'noise_scale'):
+    if getattr(config.algorithm, name, 0.0) is None:
+      raise ValueError(
+          f'{name} must be given for task {config.task.task}: it has no '
+          'formula from which it could be computed, found None.'
+      )
+
+
 def are_missing(config: config_lib.ExperimentConfig) -> bool:
   """Returns whether there are any that `fill` would put into `config`."""
   algorithm = config.algorithm

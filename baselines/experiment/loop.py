@@ -58,7 +58,7 @@ def run_experiment(
   with folder.locked():
     # Another process may have worked on it while this one was loading.
     if plan_lib.find_stage(config, folder) != plan_lib.DONE:
-      folder.write_config(config)
+      folder.write_config(config, workbench.task(config.task).digests)
       try:
         _run_locked(config, folder, workbench, interruption, tensorboard)
       except command.InputError:
@@ -82,7 +82,8 @@ def _run_locked(
   """Runs from where the folder is to where the run ends or is stopped."""
   tools = workbench.tools(config)
   state = workbench.initial_state(config)
-  counted = tools.regret.initial_state() if tools.regret else None
+  # Not None, which would be a leaf of its own.
+  counted = tools.regret.initial_state() if tools.regret else ()
 
   def is_last(round_num, saved):
     done = round_num == config.run.rounds
@@ -114,10 +115,10 @@ class _Run:
   recorder: recorder_lib.Recorder
   round_num: int
   state: Any
-  counted: Any  # By `tools.regret`.
+  counted: Any  # By `tools.regret`; empty without one.
 
   def __post_init__(self):
-    if self.counted is not None:
+    if self.counted:
       self.counted = regret_lib.restored(self.counted)
 
   def train(self, interruption: stopping.Interruption) -> None:
@@ -144,7 +145,9 @@ class _Run:
     """Runs a round; returns its numbers by column."""
     driver, before = self.tools.driver, self.state
     cohort = driver.cohort(
-        driver_lib.CohortData(drawn.batches, drawn.num_examples, drawn.examples)
+        driver_lib.CohortData(
+            drawn.batches, drawn.num_examples, drawn.examples, drawn.batch_sizes
+        )
     )
     self.state, metrics = self.tools.program.next(before, cohort)
     remark = driver.remark(metrics)
@@ -241,6 +244,7 @@ class _Run:
         num_steps=num_steps,
         num_rows=num_rows,
         batch_size=run.batch_size,
+        num_epochs=self.tools.driver.num_epochs,
         full=getattr(algorithm, 'loss_before_training', '') == 'full',
     )
 

@@ -8,6 +8,7 @@ from baselines.experiment import checkpoints
 from baselines.experiment import command
 from baselines.experiment import config as config_lib
 from baselines.experiment import config_json
+from baselines.experiment import known_constants
 from baselines.experiment import run_folder as run_folder_lib
 from baselines.tasks import registry as tasks
 
@@ -66,6 +67,7 @@ def check_inputs(config: config_lib.ExperimentConfig) -> None:
   """Raises `command.InputError` if the data cannot serve `config`."""
   task = config.task
   try:
+    known_constants.check_given(config)
     num_clients = tasks.check_data(task.task, task.data_source, task.data_dir)
   except (ValueError, OSError) as error:
     raise command.InputError(command.one_line(error)) from error

@@ -24,8 +24,9 @@ _SHOWN = {
 class Progress:
   """Shows how far a run is, the time left and the current losses.
 
-  On a terminal a bar; else a line about every five seconds and every tenth of
-  the run. A run is counted in rounds, or in the queries of a horizon.
+  On a terminal a bar; else a line at the start, about every five seconds, and
+  at every tenth of the run. A run is counted in rounds, or in the queries of a
+  horizon.
   """
 
   def __init__(self, total: int, start: int, label: str, column: str = 'round'):
@@ -77,6 +78,8 @@ class Progress:
       self._bar.close()
 
   def _line_is_due(self, before: int) -> bool:
+    if not self._done:  # The model before training.
+      return True
     if time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
       return True
     part, last_part = (

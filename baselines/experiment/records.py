@@ -16,7 +16,15 @@ where the schedule asks for it, the evaluation of the model after round r.
   population_loss             f(x): client-uniform mean over training clients
   example_weighted_loss       mean over all training examples
   test_loss, test_accuracy    on the held-out examples, if the task has them
-  uplink_bits                 bits that a client sent, mean over the clients
+  uplink_bits                 bits that a client sent, mean over the clients,
+                              if they are counted
+
+Runs whose rates decay also have
+
+  average_loss                the loss before training over the rule's window
+  client_decays, server_decays   how often the rates have decayed, this round
+                              included
+
 Algorithms with a horizon, CEAL and its rivals, also have, of the round
 
   num_queries                 queries of each client
@@ -70,6 +78,7 @@ EVALUATION_COLUMNS = (
     'test_loss',
     'test_accuracy',
 )
+DECAY_COLUMNS = ('average_loss', 'client_decays', 'server_decays')
 REGRET_COLUMNS = (
     'cumulative_regret',
     'last_regret',
@@ -92,6 +101,7 @@ def columns_of(config: Any) -> tuple[str, ...]:
       'round',
       *TRAINING_COLUMNS,
       *config.algorithm.EXTRA_COLUMNS,
+      *(DECAY_COLUMNS if config.rate and config.rate.decays else ()),
       *(REGRET_COLUMNS if config.counts_regret else ()),
       *EVALUATION_COLUMNS,
       *MACHINE_COLUMNS,

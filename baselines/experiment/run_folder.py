@@ -15,7 +15,7 @@ import importlib.metadata
 import json
 import os
 import pathlib
-from typing import Iterator, Optional
+from typing import Iterator, Mapping, Optional
 
 from baselines.experiment import command
 from baselines.experiment import config as config_lib
@@ -108,12 +108,22 @@ class RunFolder:
           f'{command.one_line(error)}'
       ) from error
 
-  def write_config(self, config: config_lib.ExperimentConfig) -> None:
-    """Records the settings, the run's id, and versions."""
+  def write_config(
+      self,
+      config: config_lib.ExperimentConfig,
+      data_digests: Optional[Mapping[str, str]] = None,
+  ) -> None:
+    """Records the settings, the run's id, and versions.
+
+    Args:
+      config: The settings.
+      data_digests: Digests of files that the data depend on, by name.
+    """
     record = {
         'format': _FORMAT,
         'run_id': config_json.run_id(config),
         'settings': config_json.to_tree(config),
+        **({'data_digests': dict(data_digests)} if data_digests else {}),
         'versions': {p: _version(p) for p in _PACKAGES},
     }
     files.write_whole(

@@ -12,6 +12,8 @@ from typing import Optional, Union
 
 import numpy as np
 
+from tff_localupdate.local_update import epoch_draws
+
 Integer = Union[int, np.integer]
 
 
@@ -142,6 +144,49 @@ def client_generator(
   round_num = _check_integer('round_num', round_num, 0)
   slot = _check_integer('slot', slot, 0)
   return _generator('new clients', seed, round_num, slot)
+
+
+def draw_epochs(
+    seed: Integer,
+    round_num: Integer,
+    client_key: Integer,
+    num_examples: Integer,
+    num_epochs: Integer,
+    batch_size: Integer,
+    num_padded_steps: Integer,
+    *,
+    repeat: Integer = 0,
+) -> epoch_draws.EpochDraws:
+  """Draws a client's batches of E epochs, without replacement in an epoch.
+
+  Args:
+    seed: Any integer, of Python or NumPy; 0 is a seed like others.
+    round_num: The round t, not negative.
+    client_key: The client's key, not negative.
+    num_examples: n, the examples of the client.
+    num_epochs: E.
+    batch_size: B.
+    num_padded_steps: K_max.
+    repeat: How often the client occurred before in the same cohort.
+
+  Returns:
+    The indices and the sizes of the batches.
+
+  Raises:
+    TypeError: If an argument is not an integer.
+    ValueError: If one is out of range.
+  """
+  seed = _check_integer('seed', seed, None)
+  round_num = _check_integer('round_num', round_num, 0)
+  client_key = _check_integer('client_key', client_key, 0)
+  repeat = _check_integer('repeat', repeat, 0)
+  return epoch_draws.draw_epochs(
+      _generator('epochs', seed, round_num, client_key, repeat),
+      int(num_examples),
+      num_epochs=num_epochs,
+      batch_size=batch_size,
+      num_padded_steps=num_padded_steps,
+  )
 
 
 def draw_examples(

@@ -85,7 +85,7 @@ class Workbench:
     """
     task = self.task(config.task)
     if task.generator is None:
-      plan.check_cohort(config, task.train.num_clients)
+      plan.check_cohort(config, task.population.num_clients)
     self.devices(config.execution)
 
   def tools(self, config: config_lib.ExperimentConfig) -> Tools:
@@ -176,8 +176,7 @@ class Workbench:
     except (ValueError, OSError) as error:
       raise command.InputError(command.one_line(error)) from error
     self._report(
-        f'task {config.task}: {task.train.num_clients} training clients, '
-        f'{len(task.train.features[0])} examples '
+        f'task {config.task}: {_population_text(task)} '
         f'({time.monotonic() - started:.1f} s)'
     )
     return task
@@ -194,6 +193,7 @@ class Workbench:
           run=config.run,
           task=task,
           server_optimizer=config.server_optimizer,
+          rate=config.rate,
       )
     for warning in caught:
       self._report(f'warning: {warning.message}')
@@ -222,6 +222,16 @@ def _initial_weights(
       run.initial_point,
       run.model_seed,
   )
+
+
+def _population_text(task: task_lib.Task) -> str:
+  examples = len(task.train.features[0])
+  if task.population is task.train:
+    return f'{task.train.num_clients} training clients, {examples} examples'
+  held = f'evaluated on {task.train.num_clients} with {examples} examples'
+  if task.generator is not None:
+    return f'new clients each round, {held}'
+  return f'{task.population.num_clients} training clients, {held}'
 
 
 def _find_devices(config: config_lib.ExecutionConfig) -> tuple[str, ...]:
@@ -261,6 +271,7 @@ def _program_key(
       config.task if is_oracle else family,
       algorithm,
       server_optimizer,
+      config.rate,
       config.run.clients_per_round,
       config.run.batch_size,
       config.run.dtype,

@@ -130,21 +130,18 @@ def _score(outcome: summary.RunSummary) -> float:
 def _other_varied(keys: Sequence[Key]) -> list[str]:
   """Returns the settings, besides the usual columns, that runs differ in.
 
-  Those that only some of the algorithms have do not count.
+  Only runs of one algorithm are compared: others have other settings.
   """
-  usual = (*_TUNED, _GAMMA, 'algorithm')
-  values: dict[str, set[settings.Value]] = {}
+  by_algorithm: dict[settings.Value, list[dict[str, settings.Value]]] = {}
   for key in keys:
-    for name, value in key:
-      values.setdefault(name, set()).add(value)
-  algorithms = {dict(key)['algorithm'] for key in keys}
-  if len(algorithms) > 1:
-    shared = set.intersection(*({name for name, _ in key} for key in keys))
-    values = {n: v for n, v in values.items() if n in shared}
-  return sorted(
-      name for name, found in values.items()
-      if len(found) > 1 and name not in usual
-  )
+    by_algorithm.setdefault(dict(key)['algorithm'], []).append(dict(key))
+  varied = {
+      name
+      for runs in by_algorithm.values()
+      for name in set().union(*runs)
+      if len({run.get(name) for run in runs}) > 1
+  }
+  return sorted(varied - {*_TUNED, _GAMMA, 'algorithm'})
 
 
 def _row(

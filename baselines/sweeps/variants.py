@@ -59,10 +59,12 @@ def plan_points(
           f'sweep_variants must not be in a variant, found {added}.'
       )
     try:
-      configs += grid_lib.points(
+      points = grid_lib.points(
           parsed.config, parsed.extra[grid_lib.GridConfig], parsed.given
       )
     except ValueError as error:
       raise command.InputError(command.one_line(error)) from error
-    plan_lib.check_inputs(parsed.config)
+    # They differ in rates and seeds alone, so one stands for all.
+    plan_lib.check_inputs(points[0])
+    configs += points
   return list(dict.fromkeys(configs))

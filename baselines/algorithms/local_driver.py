@@ -1,0 +1,168 @@
+"""Drives the processes of paper 1, with rates that may change."""
+
+from typing import Any, Mapping, Optional
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from baselines.algorithms import driver
+from baselines.algorithms import local_configs
+from baselines.algorithms import message_codes
+from baselines.algorithms import rate_config
+from tff_localupdate.compression import aggregators
+from tff_localupdate.compression import quantizers
+from tff_localupdate.local_update import client_work
+from tff_localupdate.local_update import decay
+from tff_localupdate.local_update import plateau
+from tff_localupdate.local_update import process as process_lib
+from tff_localupdate.local_update import rate_schedule
+
+
+class LocalDriver(driver.Driver):
+  """Drives a `process.LocalUpdateProcess`, or one whose rates change."""
+
+  def __init__(
+      self,
+      process: process_lib.LocalUpdateProcess,
+      config: local_configs.LocalConfig,
+      rate: Optional[rate_config.RateConfig],
+      run: Any,
+      *,
+      num_batches: int,
+      num_epochs: Optional[int] = None,
+  ):
+    """Makes a driver.
+
+    Args:
+      process: The process, at constant rates.
+      config: The settings of the algorithm.
+      rate: How the rates change; None for not at all.
+      run: Has the attribute `clients_per_round`.
+      num_batches: How many batches a client draws; in epochs, at most.
+      num_epochs: E, if clients go through their data in epochs.
+    """
+    super().__init__(_with_changes(process, rate, run))
+    self._num_batches = num_batches
+    self._columns = config.EXTRA_COLUMNS
+    self._decays = rate is not None and rate.decays
+    self.num_epochs = num_epochs
+
+  def initial_state(
+      self,
+      program: Any,
+      weights: tff.learning.models.ModelWeights,
+      rates: Mapping[str, float],
+      seed: int,
+  ) -> Any:
+    state = self.process.set_model_weights(program.initialize(), weights)
+    state = self.process.set_hparams(state, dict(rates))
+    return _with_seed(state, seed)
+
+  def samples_needed(self, state: Any) -> int:
+    del state
+    return self._num_batches
+
+  def cohort(self, drawn: driver.CohortData) -> Any:
+    if drawn.batch_sizes is not None:
+      return client_work.ClientEpochs(
+          drawn.batches, drawn.batch_sizes, drawn.num_examples
+      )
+    if drawn.examples is None:
+      return client_work.ClientBatches(drawn.batches, drawn.num_examples)
+    return client_work.ClientBatchesAndExamples(
+        drawn.batches, drawn.num_examples, drawn.examples
+    )
+
+  def row(self, metrics: Any, state: Any) -> dict[str, Any]:
+    inner = metrics.process if self._decays else metrics
+    values = super().row(inner, state)
+    for column in self._columns:
+      values[column] = getattr(inner.aggregator, column)
+    if self._decays:
+      values.update(
+          average_loss=_finite(metrics.average_loss),
+          client_decays=metrics.client_decays,
+          server_decays=metrics.server_decays,
+      )
+    return values
+
+
+def build_aggregator(
+    config: local_configs.LocalConfig,
+) -> Optional[tff.aggregators.UnweightedAggregationFactory]:
+  """Returns the aggregator that takes the mean of quantized updates, or None.
+  """
+  name, resolution = config.uplink_quantizer, config.quantizer_resolution
+  if name == 'none':
+    return None
+  if name.startswith('grid_'):
+    quantizer = quantizers.GridQuantizer(name.removeprefix('grid_'))
+  else:
+    resolution = int(resolution)
+    quantizer = {
+        'qsgd': quantizers.QsgdQuantizer,
+        'uniform': quantizers.UniformQuantizer,
+    }[name]()
+  code = message_codes.build_code(
+      config.quantizer_code, int(resolution), signed=name != 'uniform'
+  )
+  return aggregators.QuantizedMeanFactory(
+      quantizer, code, resolution=resolution
+  )
+
+
+def _with_changes(process, rate, run):
+  """Returns the process, its rates changing as `rate` says."""
+  if rate is None:
+    return process
+  if rate.decays:
+    return decay.build_local_update_decay(
+        process,
+        rule=_plateau_rule(rate, run),
+        client_decay=rate.client_decay,
+        server_decay=rate.server_decay,
+        min_client_learning_rate=rate.min_client_learning_rate or 0.0,
+        min_server_learning_rate=rate.min_server_learning_rate or 0.0,
+    )
+  if rate.is_constant:
+    return process
+  client, server = (
+      rate_schedule.RateSchedule(
+          getattr(rate, f'{side}_schedule'),
+          getattr(rate, f'{side}_schedule_offset'),
+          rate.steps(side),
+      )
+      for side in ('client', 'server')
+  )
+  return rate_schedule.build_scheduled(
+      process, client_schedule=client, server_schedule=server
+  )
+
+
+def _plateau_rule(rate, run):
+  if rate.representative_clients is None:
+    return plateau.PlateauRule(
+        rate.window, rate.patience, rate.cooldown, rate.min_improvement,
+        rate.decay_rule,
+    )
+  return plateau.PlateauRule.for_representative_clients(
+      rate.representative_clients,
+      run.clients_per_round,
+      min_improvement=rate.min_improvement,
+      rule=rate.decay_rule,
+  )
+
+
+def _with_seed(state, seed):
+  """Returns `state` with the seed of its aggregator, if that has one."""
+  if hasattr(state, 'process'):
+    return state._replace(process=_with_seed(state.process, seed))
+  if hasattr(state.aggregator, 'seed'):
+    aggregator = state.aggregator._replace(seed=tf.constant(seed, tf.int64))
+    return state._replace(aggregator=aggregator)
+  return state
+
+
+def _finite(loss):
+  """Returns the average, None while its window is not full."""
+  return None if loss == float('inf') else loss
