@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any, Optional
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_localupdate import arguments
 from tff_localupdate import model_losses
+from tff_localupdate import model_weights as model_weights_lib
 from tff_localupdate.local_update import client_work
 from tff_localupdate.local_update import server_step
 
@@ -60,8 +60,9 @@ def build_computations(
   arguments.check_type(
       'aggregator', aggregator, tff.aggregators.UnweightedAggregationFactory
   )
+  weights, _ = model_weights_lib.checked_weights(model)
   initial_values = _build_initial_values(
-      _initial_weights(model), client_learning_rate, server_optimizer
+      weights, client_learning_rate, server_optimizer
   )
   weights_type = initial_values.type_signature.result.model_weights
   aggregation = aggregator.create(weights_type.trainable)
@@ -181,19 +182,3 @@ def _build_next(
     return tff.learning.templates.LearningProcessOutput(new_state, metrics)
 
   return next_fn
-
-
-def _initial_weights(
-    model: tff.learning.models.FunctionalModel,
-) -> tff.learning.models.ModelWeights:
-  """Returns x_1 as NumPy arrays, checking its dtypes."""
-  trainable, non_trainable = tf.nest.map_structure(
-      np.asarray, model.initial_weights
-  )
-  dtypes = sorted({leaf.dtype.name for leaf in tf.nest.flatten(trainable)})
-  if len(dtypes) != 1 or dtypes[0] not in arguments.FLOAT_DTYPES:
-    raise ValueError(
-        'model must have trainable weights of one dtype, float32 or float64, '
-        f'found {", ".join(dtypes) or "no weights"}.'
-    )
-  return tff.learning.models.ModelWeights(trainable, non_trainable)

@@ -6,6 +6,7 @@ from typing import Optional
 import tensorflow_federated as tff
 
 from tff_localupdate import arguments
+from tff_localupdate import model_weights as model_weights_lib
 from tff_localupdate import theta as theta_lib
 from tff_localupdate.local_update import client_types
 from tff_localupdate.local_update import client_work
@@ -84,7 +85,7 @@ def build_local_update_learning_process(
 
   @tff.tensorflow.computation(state_type, state_type.model_weights)
   def set_model_weights(state, model_weights):
-    return server_step.set_model_weights(state, model_weights)
+    return model_weights_lib.replace_weights(state, model_weights)
 
   return tff.learning.templates.LearningProcess(
       initialize,

@@ -9,6 +9,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_localupdate import arguments
+from tff_localupdate import model_weights as model_weights_lib
 from tff_localupdate import theta as theta_lib
 from tff_localupdate.local_update import client_types
 from tff_localupdate.local_update import client_work
@@ -61,7 +62,7 @@ class LocalUpdateProcess(tff.templates.IterativeProcess):
       model_weights: tff.learning.models.ModelWeights,
   ) -> server_step.LocalUpdateState:
     """Returns `state` with other weights of the same shapes and dtypes."""
-    return server_step.set_model_weights(state, model_weights)
+    return model_weights_lib.replace_weights(state, model_weights)
 
 
 def build_local_update(

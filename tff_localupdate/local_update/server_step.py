@@ -189,32 +189,3 @@ def set_hparams(
           state.optimizer, optimizer_hparams
       ),
   )
-
-
-def set_model_weights(
-    state: LocalUpdateState, model_weights: tff.learning.models.ModelWeights
-) -> LocalUpdateState:
-  """Returns `state` with other weights, of the same shapes and dtypes.
-
-  Args:
-    state: The state.
-    model_weights: The new weights.
-
-  Returns:
-    The new state.
-
-  Raises:
-    ValueError: If number, shape or dtype of the weights differ.
-  """
-  old = [tf.convert_to_tensor(w) for w in tf.nest.flatten(state.model_weights)]
-  new = [tf.convert_to_tensor(w) for w in tf.nest.flatten(model_weights)]
-  old_specs = [(w.dtype.name, tuple(w.shape)) for w in old]
-  new_specs = [(w.dtype.name, tuple(w.shape)) for w in new]
-  if old_specs != new_specs:
-    raise ValueError(
-        'model_weights must have the dtypes and shapes of the old ones, '
-        f'{old_specs}, found {new_specs}.'
-    )
-  return state._replace(
-      model_weights=tf.nest.pack_sequence_as(state.model_weights, new)
-  )

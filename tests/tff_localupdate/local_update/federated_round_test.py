@@ -112,7 +112,7 @@ def test_client_learning_rate_is_checked(rate):
     ],
 )
 def test_dtype_of_the_weights_is_checked(trainable, found):
-  with pytest.raises(ValueError, match=f'one dtype, .* found {found}'):
+  with pytest.raises(ValueError, match=f'all of one, found {found}'):
     build(model_with_weights(trainable))
 
 

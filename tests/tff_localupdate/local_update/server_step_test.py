@@ -161,24 +161,6 @@ def test_hparams_are_checked(hparams, message):
     server_step.set_hparams(SGD, state_of(SGD), hparams)
 
 
-def test_set_model_weights_takes_other_containers():
-  new = tff.learning.models.ModelWeights([np.array([5.0, 6.0])], [np.int32(8)])
-  state = server_step.set_model_weights(state_of(SGD), new)
-  assert isinstance(state.model_weights.trainable, tuple)
-  np.testing.assert_array_equal(state.model_weights.trainable[0], [5.0, 6.0])
-  assert state.model_weights.non_trainable[0].numpy() == 8
-
-
-@pytest.mark.parametrize(
-    'trainable',
-    [[np.zeros(3)], [np.zeros(2, np.float32)], [], [np.zeros(2)] * 2],
-)
-def test_set_model_weights_checks_shapes_and_dtypes(trainable):
-  new = tff.learning.models.ModelWeights(trainable, [np.int32(8)])
-  with pytest.raises(ValueError, match='model_weights must have .* found'):
-    server_step.set_model_weights(state_of(SGD), new)
-
-
 def test_optimizer_without_rate_is_refused():
   class Fixed(tff.learning.optimizers.Optimizer):
 
