@@ -1,6 +1,7 @@
 """Reads run folders: JSON and CSV only, so it needs no TensorFlow."""
 
 import dataclasses
+import functools
 import io
 import json
 import pathlib
@@ -8,9 +9,9 @@ from typing import Any, Sequence
 
 import pandas as pd
 
-_SEEDS = ('data_seed', 'model_seed', 'sampling_seed')
+SEEDS = ('data_seed', 'model_seed', 'sampling_seed')
 # Settings that may differ between curves that are drawn as one.
-_IGNORED = (*_SEEDS, 'rounds_per_checkpoint', 'require_gpu')
+_IGNORED = (*SEEDS, 'rounds_per_checkpoint', 'require_gpu')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -19,15 +20,26 @@ class Run:
 
   Attributes:
     path: The folder.
-    settings: All settings in use, by name.
+    components: The settings in use, by component (task, algorithm, run, ...)
+      and name.
     status: The word of status.json, `unknown` without one.
-    metrics: metrics.csv, one row per round, empty cells as NaN.
+    metrics: metrics.csv, one row per round, empty cells as NaN; no rows of a
+      run that failed before it had any.
   """
 
   path: pathlib.Path
-  settings: dict[str, Any]
+  components: dict[str, dict[str, Any]]
   status: str
   metrics: pd.DataFrame
+
+  @functools.cached_property
+  def settings(self) -> dict[str, Any]:
+    """All settings in use, by name."""
+    return {
+        name: value
+        for component in self.components.values()
+        for name, value in component.items()
+    }
 
   @property
   def diverged(self) -> bool:
@@ -40,6 +52,11 @@ class Run:
     return tuple(
         sorted((k, v) for k, v in self.settings.items() if k not in _IGNORED)
     )
+
+  @property
+  def seeds(self) -> tuple[Any, ...]:
+    """The seeds: what tells repetitions apart."""
+    return tuple(self.settings.get(name) for name in SEEDS)
 
 
 def load_runs(folder: pathlib.Path) -> list[Run]:
@@ -73,17 +90,16 @@ def load_run(path: pathlib.Path) -> Run:
   """
   try:
     record = json.loads((path / 'config.json').read_text())
-    settings = {
-        name: value
-        for component in record['settings'].values()
-        for name, value in component.items()
+    components = {
+        name: dict(component.items())
+        for name, component in record['settings'].items()
     }
     metrics = _read_metrics(path / 'metrics.csv')
   except (
       OSError, ValueError, KeyError, TypeError, AttributeError
   ) as error:
     raise ValueError(f'Run folder {path} cannot be read: {error}') from error
-  return Run(path, settings, _read_status(path / 'status.json'), metrics)
+  return Run(path, components, _read_status(path / 'status.json'), metrics)
 
 
 def varying(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
@@ -96,6 +112,8 @@ def varying(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
 
 
 def _read_metrics(path: pathlib.Path) -> pd.DataFrame:
+  if not path.exists():
+    return pd.DataFrame({'round': []})
   text = path.read_text()
   # A run at work may have written a part of its next row.
   whole = text[: text.rfind('\n') + 1]

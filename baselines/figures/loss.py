@@ -97,7 +97,11 @@ def _lines(
   lines = []
   for group in groups.values():
     curves = pd.concat(
-        [run.metrics.set_index('round')[quantity] for run in group], axis=1
+        [
+            run.metrics.set_index('round').reindex(columns=[quantity])
+            for run in group
+        ],
+        axis=1,
     ).dropna(how='all')
     if not any(run.diverged for run in group) and not curves.empty:
       values = [group[0].settings[name] for name in names]

@@ -7,6 +7,7 @@ from typing import Callable
 
 FIGURE_ENDINGS = ('.png', '.pdf', '.svg')
 TABLE_ENDINGS = ('.csv',)
+TEXT_ENDINGS = ('.md',)
 
 # The options whose values are files to be written.
 _OPTIONS = ('output', 'csv')
@@ -27,7 +28,17 @@ def add_table_option(parser: argparse.ArgumentParser) -> None:
   parser.add_argument(
       '--csv',
       type=_path_type(TABLE_ENDINGS),
-      help='a file for the table that is printed, ending in .csv',
+      help='a file for the numbers of the figure or table, ending in .csv',
+  )
+
+
+def add_text_option(parser: argparse.ArgumentParser) -> None:
+  """Adds `--output`, the file of a table to be read, in Markdown."""
+  parser.add_argument(
+      '--output',
+      type=_path_type(TEXT_ENDINGS),
+      required=True,
+      help='the file to write, in Markdown, ending in .md',
   )
 
 

@@ -3,13 +3,18 @@
 import contextlib
 import pathlib
 import textwrap
-from typing import Sequence
+from typing import Any, Sequence
 
 import matplotlib
 from matplotlib import figure
 
 _SIZE = (6.4, 4.4)
 _CAPTION_WIDTH = 90
+# About as many letters of a legend fit into an inch, and into the sample of a
+# line with the space around it.
+_LETTERS_PER_INCH = 12
+_SAMPLE_LETTERS = 7
+_DASHES = ('solid', (0, (6, 2)), (0, (2, 1)), (0, (6, 1, 1, 1)))
 _SETTINGS = {
     'axes.grid': True,
     'axes.spines.right': False,
@@ -38,6 +43,34 @@ def colours(count: int) -> Sequence[tuple[float, ...]]:
   """Returns `count` colours in an order that can be seen, dark to light."""
   scale = matplotlib.colormaps['viridis']
   return [scale(0.9 * i / max(count - 1, 1)) for i in range(count)]
+
+
+def looks(count: int) -> Sequence[dict[str, Any]]:
+  """Returns colour and dashes of `count` lines: two ways to tell them apart.
+
+  The last line is the darkest, and solid: what is compared comes after what it
+  is compared with.
+  """
+  return [
+      {'color': colour, 'linestyle': _DASHES[i % len(_DASHES)]}
+      for i, colour in enumerate(colours(count))
+  ][::-1]
+
+
+def draw_band(
+    axes: Any, x: Any, low: Any, high: Any, colour: tuple[float, ...]
+) -> None:
+  """Draws a band from `low` to `high`, with gaps where they are NaN."""
+  axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+
+
+def add_legend(drawn: figure.Figure, axes: Any) -> None:
+  """Adds the legend of `axes` above all axes, where it hides no line."""
+  lines, labels = axes.get_legend_handles_labels()
+  longest = max(map(len, labels)) + _SAMPLE_LETTERS
+  columns = int(drawn.get_figwidth() * _LETTERS_PER_INCH / longest)
+  columns = min(max(columns, 1), len(labels))
+  drawn.legend(lines, labels, loc='outside upper center', ncols=columns)
 
 
 def add_caption(drawn: figure.Figure, text: str) -> None:

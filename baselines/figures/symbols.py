@@ -15,3 +15,11 @@ QUANTITIES = {
     'test_loss': 'test loss',
     'test_accuracy': 'test accuracy',
 }
+# Algorithms with a horizon, in the order in which paper 2 lists them.
+ALGORITHMS = {
+    'minibatch_sgd': 'Minibatch-SGD',
+    'fed_avg': 'FedAvg',
+    'fed_paq': 'FedPAQ',
+    'fed_com': 'FedCOM',
+    'ceal': 'CEAL',
+}

@@ -1,5 +1,7 @@
-"""Tables: on the screen and as CSV files."""
+"""Tables: on the screen, as CSV files and in Markdown."""
 
+from collections.abc import Sequence
+import math
 import pathlib
 
 import pandas as pd
@@ -19,7 +21,55 @@ def save(table: pd.DataFrame, path: pathlib.Path) -> None:
     table: The table; its index is left out.
     path: Where to; folders that are missing are made.
   """
+  _write(table.to_csv(index=False, lineterminator='\n'), path)
+
+
+def save_markdown(
+    table: pd.DataFrame, notes: Sequence[str], path: pathlib.Path
+) -> None:
+  """Writes a table of texts in Markdown, and a paragraph for each note.
+
+  Args:
+    table: The table; its index is left out.
+    notes: What the reader is to know.
+    path: Where to; folders that are missing are made.
+  """
+  rows = [list(table.columns), ['---'] * len(table.columns)]
+  rows += [[c.replace('|', r'\|') for c in row] for row in table.values]
+  lines = [f'| {" | ".join(row)} |\n' for row in rows]
+  _write(''.join([*lines, *(f'\n{note}\n' for note in notes)]), path)
+
+
+def number_text(value: float, like: float) -> str:
+  """Returns a number to the place of the fourth digit of another one.
+
+  Args:
+    value: The number; nothing (NaN) becomes a dash.
+    like: What the places are taken from: at least the ones, at most six
+      decimals.
+  """
+  if math.isnan(value):
+    return '-'
+  magnitude = abs(like) if math.isfinite(like) else 0.0
+  first = math.floor(math.log10(magnitude)) if magnitude else 0
+  return f'{value:.{min(max(3 - first, 0), 6)}f}'
+
+
+def mean_text(mean: float, deviation: float) -> str:
+  """Returns `mean (deviation)`; a deviation that is NaN is left out."""
+  text = number_text(mean, mean)
+  if math.isnan(deviation):
+    return text
+  return f'{text} ({number_text(deviation, mean)})'
+
+
+def percent_text(value: float) -> str:
+  """Returns a number of percents to one decimal; NaN becomes a dash."""
+  return '-' if math.isnan(value) else f'{value:.1f}%'
+
+
+def _write(text: str, path: pathlib.Path) -> None:
   path.parent.mkdir(parents=True, exist_ok=True)
   partial = path.with_name(f'.partial.{path.name}')
-  table.to_csv(partial, index=False, lineterminator='\n')
+  partial.write_text(text, encoding='utf-8')
   partial.replace(path)

@@ -32,6 +32,7 @@ def write_run(
 def test_run_is_read(tmp_path):
   run = load.load_run(write_run(tmp_path / 'a', status='diverged'))
   assert run.settings['client_learning_rate'] == 0.1
+  assert run.components['task'] == {} and len(run.components['run']) == 8
   assert run.diverged
   np.testing.assert_array_equal(
       run.metrics['population_loss'], [2.0, np.nan, 1.0]
@@ -66,6 +67,14 @@ def test_no_run_or_a_broken_one_is_refused(tmp_path):
     load.load_runs(tmp_path)
 
 
+def test_run_that_failed_at_once_has_no_rows(tmp_path):
+  path = write_run(tmp_path / 'a', status='failed')
+  (path / 'metrics.csv').unlink()
+  run = load.load_run(path)
+  assert run.status == 'failed' and run.metrics.empty
+  assert 'round' in run.metrics
+
+
 def test_run_without_status_is_unknown(tmp_path):
   path = write_run(tmp_path / 'a')
   (path / 'status.json').unlink()
@@ -77,5 +86,6 @@ def test_repetitions_differ_in_seeds_only(tmp_path):
   same = load.load_run(write_run(tmp_path / 'b', sampling_seed=2))
   other = load.load_run(write_run(tmp_path / 'c', server_learning_rate=1.0))
   assert first.identity == same.identity != other.identity
+  assert (first.seeds, same.seeds) == ((None, None, 1), (None, None, 2))
   names = ['client_learning_rate', 'server_learning_rate', 'data_seed']
   assert load.varying([first, same, other], names) == ['server_learning_rate']

@@ -64,6 +64,17 @@ def test_unfinished_runs_are_counted(tmp_path):
   assert loss.caption(load.load_runs(tmp_path)).endswith('1 not finished')
 
 
+def test_run_that_failed_at_once_is_counted_only(tmp_path, drawn):
+  write_run(tmp_path / 'a')
+  failed = write_run(tmp_path / 'b', sampling_seed=2, status='failed')
+  (failed / 'metrics.csv').unlink()
+  runs = load.load_runs(tmp_path)
+  loss.draw(runs, tmp_path / 'a.png')
+  (line,) = drawn[0].axes[0].get_lines()
+  assert line.get_ydata().tolist() == [2.0, 1.0]
+  assert loss.caption(runs).endswith('1 not finished')
+
+
 def test_setting_with_one_diverged_seed_is_left_out(tmp_path, drawn):
   write_run(tmp_path / 'a')
   write_run(tmp_path / 'b', sampling_seed=2, status='diverged')

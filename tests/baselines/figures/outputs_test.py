@@ -32,6 +32,15 @@ def test_unknown_endings_are_refused(arguments, message):
     _parse(*arguments)
 
 
+def test_text_is_markdown():
+  parser = argparse.ArgumentParser(exit_on_error=False)
+  outputs.add_text_option(parser)
+  path = parser.parse_args(['--output', 'b/a.md']).output
+  assert path == pathlib.Path('b/a.md')
+  with pytest.raises(argparse.ArgumentError, match='must end in one of .md,'):
+    parser.parse_args(['--output', 'a.png'])
+
+
 def test_home_is_expanded(monkeypatch, tmp_path):
   monkeypatch.setenv('HOME', str(tmp_path))
   assert _parse('--output', '~/a.png').output == tmp_path / 'a.png'

@@ -1,0 +1,129 @@
+"""`localupdate-figures curves`: options, and how they reach `curves`."""
+
+import argparse
+import pathlib
+
+from baselines.figures import outputs
+from baselines.figures import rate_options
+from baselines.figures import run_options
+from baselines.figures import symbols
+from baselines.figures import values
+
+_ALL, _EQUAL, _BEST = 'all', 'equal', 'best'
+_MAX_ROUNDS = 10**9
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+  """Adds the options of this figure."""
+  run_options.add_runs_option(parser)
+  outputs.add_figure_option(parser)
+  outputs.add_table_option(parser)
+  parser.add_argument(
+      '--quantity',
+      choices=tuple(symbols.QUANTITIES),
+      default='population_loss',
+      help='the column to draw (default: %(default)s)',
+  )
+  parser.add_argument(
+      '--select',
+      choices=(_ALL, _EQUAL, _BEST),
+      default=_ALL,
+      help='all runs; those with eta equal to gamma; or the best eta of each '
+      'gamma (default: %(default)s)',
+  )
+  rate_options.add_server_rate_option(parser)
+  parser.add_argument(
+      '--client_learning_rates',
+      type=values.list_of(values.not_negative),
+      metavar='GAMMA,...',
+      help='use the runs with these gammas only',
+  )
+  parser.add_argument(
+      '--decay',
+      action='store_true',
+      help='also use the runs of LocalUpdateDecay, beside the others',
+  )
+  rate_options.add_rule_options(parser)
+  parser.add_argument(
+      '--smoothing',
+      type=values.whole(1, _MAX_ROUNDS),
+      default=1,
+      help='draw the means of so many values that follow each other (default: '
+      '%(default)s)',
+  )
+  parser.add_argument(
+      '--log_scale', action='store_true', help='logarithmic vertical axis'
+  )
+  parser.add_argument(
+      '--largest',
+      type=values.positive,
+      help='where the vertical axis ends, at most',
+  )
+
+
+def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
+  """Draws the figure; returns the files written.
+
+  Raises:
+    ValueError: If the runs cannot be read, are of several tasks, lack what is
+      asked for, or none has finished among which the best are asked for.
+  """
+  from baselines.figures import curves
+  from baselines.figures import tables
+
+  candidates = _candidates(options)
+  shown, rule = _selected(options, candidates)
+  table = curves.curve_table(shown, options.quantity, options.smoothing)
+  curves.draw(
+      table,
+      curves.caption(candidates, shown, options.smoothing, rule),
+      options.output,
+      quantity=options.quantity,
+      log_scale=options.log_scale,
+      largest=options.largest,
+  )
+  if options.csv is None:
+    return [options.output]
+  tables.save(table, options.csv)
+  return [options.output, options.csv]
+
+
+def _candidates(options):
+  """Returns the groups of runs that the options leave."""
+  from baselines.figures import horizon_runs
+  from baselines.figures import rate_runs
+
+  columns = [options.quantity]
+  if options.select == _BEST:
+    columns.append(options.selected_by)
+  groups = rate_runs.load_groups(options.runs, columns)
+  if not options.decay:
+    groups = [group for group in groups if not group.decays]
+  elif not any(group.decays for group in groups):
+    raise ValueError(
+        'runs must hold a run of LocalUpdateDecay with decay, found none among '
+        f'{len(groups)} settings.'
+    )
+  groups = rate_runs.with_rates(
+      groups, options.client_learning_rates, options.server_learning_rate
+  )
+  horizon_runs.check_one_task(groups)
+  return groups
+
+
+def _selected(options, candidates):
+  """Returns the groups to draw, and the rule if one was followed."""
+  from baselines.figures import rate_runs
+
+  if options.select == _EQUAL:
+    return rate_runs.with_equal_rates(candidates), None
+  if options.select == _ALL:
+    return candidates, None
+  rule = rate_options.rule_of(options)
+  best = rate_runs.best_of_each(candidates, rule)
+  if not best:
+    raise ValueError(
+        'runs must hold a run that has finished to select the best, found none '
+        f'among {len(candidates)} settings.'
+    )
+  return best, rule

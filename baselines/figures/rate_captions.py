@@ -1,0 +1,129 @@
+"""What is said of runs by their rates: names of lines, and captions."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from baselines.figures import horizon_runs
+from baselines.figures import rate_runs
+from baselines.figures import symbols
+
+# What captions say of the experiment, in this order.
+_SETUP = {
+    'clients_per_round': '$M$',
+    'batch_size': '$B$',
+    'theta': r'$\Theta$',
+    'server_optimizer': 'server',
+}
+
+
+def name_lines(groups: Sequence[rate_runs.RateGroup]) -> list[str]:
+  """Returns the names of lines: gamma, and what else tells groups apart.
+
+  LocalUpdateDecay is named as such, with the gamma that it starts from.
+
+  Args:
+    groups: The groups that are drawn.
+  """
+  constant = [group for group in groups if not group.decays]
+  is_diagonal = len(constant) > 1 and all(
+      group.client_learning_rate == group.server_learning_rate
+      for group in constant
+  )
+  shows_eta = len({group.server_learning_rate for group in groups}) > 1
+  names = []
+  for group in groups:
+    alike = [other for other in groups if other.decays == group.decays]
+    parts = [_rates_text(group, shows_eta, is_diagonal and not group.decays)]
+    parts += [
+        horizon_runs.setting_text(name, group.settings[name])
+        for name in horizon_runs.varied_settings(alike, rate_runs.RATES)
+        if name in group.settings
+    ]
+    names.append(', '.join(parts))
+  return names
+
+
+def describe(groups: Sequence[rate_runs.RateGroup]) -> list[str]:
+  """Returns what a caption says of runs: task, setup, rounds, seeds, misses.
+
+  Args:
+    groups: All that were looked at, those included that are not drawn.
+  """
+  runs = [run for group in groups for run in group.all_runs]
+  parts = list(dict.fromkeys(group.task for group in groups))
+  settings = [group.settings for group in groups]
+  setup = [f'{s} {_values_text(settings, name)}' for name, s in _SETUP.items()]
+  parts.append(', '.join(setup))
+  etas = {group.server_learning_rate for group in groups}
+  if len(etas) == 1:
+    parts.append(f'{_symbol("server_learning_rate")} = {min(etas):g}')
+  plural = '' if len(runs) == 1 else 's'
+  parts.append(
+      f'{len(runs)} run{plural} of {_values_text(settings, "rounds")} rounds'
+  )
+  seeds = _values_text((run.settings for run in runs), 'sampling_seed')
+  parts.append(f'sampling seed {seeds}')
+  diverged = [group for group in groups if group.num_diverged]
+  parts.append(f'{sum(g.num_diverged for g in diverged)} diverged, not drawn')
+  unfinished = sum(group.num_unfinished for group in groups)
+  if unfinished:
+    parts.append(f'{unfinished} not finished')
+  return parts
+
+
+def describe_rule(
+    groups: Sequence[rate_runs.RateGroup], rule: rate_runs.Rule
+) -> str:
+  """Returns how the best eta was found among `groups`."""
+  constant = [group for group in groups if not group.decays] or list(groups)
+  counts = sorted({rule.num_rounds(group) for group in constant})
+  last = ' or '.join(map(str, counts))
+  rounds = 'round' if last == '1' else f'{last} rounds'
+  etas = sorted({group.server_learning_rate for group in constant})
+  return (
+      f'{_symbol("server_learning_rate")} of each '
+      f'{_symbol("client_learning_rate")}: that with the smallest mean '
+      f'{rule.quantity} in the last {rounds}, of '
+      f'{", ".join(f"{eta:.3g}" for eta in etas)}'
+  )
+
+
+def describe_lost(
+    groups: Sequence[rate_runs.RateGroup],
+    shown: Sequence[rate_runs.RateGroup],
+) -> list[str]:
+  """Returns a part that names the gammas of which nothing is shown, if any."""
+  seen = {group.client_learning_rate for group in shown if not group.decays}
+  lost = sorted({
+      group.client_learning_rate for group in groups if not group.decays
+  } - seen)
+  if not lost:
+    return []
+  symbol = _symbol('client_learning_rate')
+  return [f'nothing to draw of {symbol} = {", ".join(f"{g:g}" for g in lost)}']
+
+
+def rate_text(value: float) -> str:
+  """Returns a rate to four digits."""
+  return f'{value:.4g}'
+
+
+def _rates_text(
+    group: rate_runs.RateGroup, shows_eta: bool, is_diagonal: bool
+) -> str:
+  gamma, eta = map(_symbol, rate_runs.RATES)
+  text = f'{gamma} = {rate_text(group.client_learning_rate)}'
+  if is_diagonal:
+    return f'{gamma} = {eta} = {rate_text(group.client_learning_rate)}'
+  if shows_eta:
+    text += f', {eta} = {rate_text(group.server_learning_rate)}'
+  return f'decay from {text}' if group.decays else text
+
+
+def _values_text(settings: Iterable[Mapping[str, Any]], name: str) -> str:
+  found = {values[name] for values in settings if name in values}
+  return ' or '.join(map(str, sorted(found))) or '-'
+
+
+def _symbol(name: str) -> str:
+  return symbols.SYMBOLS[name]

@@ -1,0 +1,89 @@
+"""The best rates as flags for `localupdate-sweep`.
+
+What is drawn of one sweep is often run again, for longer or with other
+settings: the best eta of each gamma, or the rates that LocalUpdateDecay is to
+start from.
+"""
+
+from collections.abc import Sequence
+import math
+import pathlib
+
+from baselines.figures import rate_runs
+
+_HEAD = '# Goes after the flags of a sweep: '
+
+
+def best_flags(
+    groups: Sequence[rate_runs.RateGroup], rule: rate_runs.Rule
+) -> str:
+  """Returns a flag file with the best eta of each gamma.
+
+  Args:
+    groups: The groups, of one task.
+    rule: Which eta is best.
+
+  Raises:
+    ValueError: If no run has finished.
+  """
+  best = _best(groups, rule)
+  return f'{_HEAD}the best eta of each gamma.\n{_variants(best)}'
+
+
+def start_flags(
+    groups: Sequence[rate_runs.RateGroup],
+    rule: rate_runs.Rule,
+    largest: float = math.inf,
+) -> str:
+  """Returns a flag file with the largest gamma that works, and its best eta.
+
+  The paper has LocalUpdateDecay start from a gamma that is `moderately large,
+  non-divergent`; that it is the largest one, and its eta that of a constant
+  gamma, is a choice of ours.
+
+  Args:
+    groups: The groups, of one task.
+    rule: Which eta is best.
+    largest: The largest gamma that may be taken.
+
+  Raises:
+    ValueError: If no run has finished that has no larger gamma.
+  """
+  best = [g for g in _best(groups, rule) if g.client_learning_rate <= largest]
+  if not best:
+    raise ValueError(
+        'at_most must leave a gamma with a run that has finished, found '
+        f'{largest!r}.'
+    )
+  start = max(best, key=lambda group: group.client_learning_rate)
+  return f'{_HEAD}the rates to start from.\n{_variants([start])}'
+
+
+def save(text: str, path: pathlib.Path) -> None:
+  """Writes a flag file; folders that are missing are made."""
+  path.parent.mkdir(parents=True, exist_ok=True)
+  partial = path.with_name(f'.partial.{path.name}')
+  partial.write_text(text, encoding='utf-8')
+  partial.replace(path)
+
+
+def _best(
+    groups: Sequence[rate_runs.RateGroup], rule: rate_runs.Rule
+) -> list[rate_runs.RateGroup]:
+  best = rate_runs.best_of_each(groups, rule)
+  if not best:
+    raise ValueError(
+        'runs must hold a run that has finished, found none among '
+        f'{len(groups)} settings.'
+    )
+  return best
+
+
+def _variants(groups: Sequence[rate_runs.RateGroup]) -> str:
+  """Returns a line with a variant for each group, rates to all their digits."""
+  variants = [
+      f'--sweep_client_learning_rates={group.client_learning_rate!r} '
+      f'--sweep_server_learning_rates={group.server_learning_rate!r}'
+      for group in groups
+  ]
+  return f'--sweep_variants={";".join(variants)}\n'

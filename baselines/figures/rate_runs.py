@@ -1,0 +1,210 @@
+"""Runs of paper 1 by their rates: repetitions, and the best eta of each gamma.
+
+Runs that differ in seeds only are one group. The paper's rule (section 8): of
+all eta, for each gamma, the one with the smallest mean training loss over the
+last 100 rounds. A run that has diverged, or has not finished, never wins.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import math
+import pathlib
+from typing import Any, Optional
+
+from baselines.figures import horizon_runs
+from baselines.figures import load
+
+RATES = ('client_learning_rate', 'server_learning_rate')
+# Rates are compared as decimal texts of them would be.
+_TOLERANCE = 1e-9
+
+
+class RateGroup(horizon_runs.RunGroup):
+  """Runs of one gamma and one eta that differ in seeds only."""
+
+  @property
+  def client_learning_rate(self) -> float:
+    """gamma, at the start where rates change."""
+    return self.settings['client_learning_rate']
+
+  @property
+  def server_learning_rate(self) -> float:
+    """eta, at the start where rates change."""
+    return self.settings['server_learning_rate']
+
+  @property
+  def decays(self) -> bool:
+    """Whether the runs are of LocalUpdateDecay."""
+    return self.settings.get('decay_rule', 'none') != 'none'
+
+  @property
+  def family(self) -> horizon_runs.Key:
+    """All settings but eta and the seeds: what eta is tuned for."""
+    return tuple((k, v) for k, v in self.all_runs[0].identity if k != RATES[1])
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+  """Which eta is best.
+
+  Attributes:
+    quantity: A column of metrics.csv, small where a run is good. The paper
+      says `training loss`; that of the rounds is a choice of ours.
+    last_rounds: It is averaged over so many rounds at the end, but over no
+      more than a tenth of a run, as the tables of a sweep have it.
+  """
+
+  quantity: str = 'loss_before_training'
+  last_rounds: int = 100
+
+  def num_rounds(self, group: RateGroup) -> int:
+    """Returns the number of rounds that are averaged over."""
+    return min(self.last_rounds, math.ceil(group.settings['rounds'] / 10))
+
+  def score(self, group: RateGroup) -> float:
+    """Returns the mean over the runs; infinite unless all have finished."""
+    if len(group.runs) < len(group.all_runs):
+      return math.inf
+    last = self.num_rounds(group)
+    scores = [self._mean(run, last) for run in group.runs]
+    mean = sum(scores) / len(scores)
+    return mean if math.isfinite(mean) else math.inf
+
+  def _mean(self, run: load.Run, last: int) -> float:
+    is_last = run.metrics['round'] > run.settings['rounds'] - last
+    return float(run.metrics.loc[is_last, self.quantity].mean())
+
+
+def load_groups(
+    folders: Sequence[pathlib.Path], columns: Sequence[str]
+) -> list[RateGroup]:
+  """Loads runs that have both rates, and groups repetitions.
+
+  Args:
+    folders: Run folders, or folders of run folders.
+    columns: Columns of metrics.csv that are needed.
+
+  Returns:
+    The groups: tasks as they are found, rates that decay last, then by gamma
+    and eta.
+
+  Raises:
+    ValueError: If no run has both rates, one lacks a column, or two have equal
+      settings and seeds.
+  """
+  runs = [run for folder in folders for run in load.load_runs(folder)]
+  wanted = [run for run in runs if all(n in run.settings for n in RATES)]
+  if not wanted:
+    raise ValueError(
+        f'runs must hold a run with {" and ".join(RATES)}; found none among '
+        f'{len(runs)} runs.'
+    )
+  groups: dict[horizon_runs.Key, dict[tuple[Any, ...], load.Run]] = {}
+  for run in wanted:
+    _check_columns(run, columns)
+    group = groups.setdefault(run.identity, {})
+    same = group.setdefault(run.seeds, run)
+    if same is not run:
+      raise ValueError(
+          f'runs must not repeat a run; {same.path} and {run.path} have equal '
+          'settings and seeds.'
+      )
+  found = [RateGroup(tuple(group.values())) for group in groups.values()]
+  tasks = list(dict.fromkeys(group.task for group in found))
+  return sorted(
+      found,
+      key=lambda g: (
+          tasks.index(g.task), g.decays, g.client_learning_rate,
+          g.server_learning_rate, repr(g.family),
+      ),
+  )
+
+
+def best_of_each(groups: Sequence[RateGroup], rule: Rule) -> list[RateGroup]:
+  """Returns, of groups that differ in eta only, the best one.
+
+  Args:
+    groups: The groups.
+    rule: What is best. Of equal scores the smaller eta wins.
+
+  Returns:
+    The best of each gamma and whatever else differs, in the order of `groups`;
+    none where no eta has a finished run.
+  """
+  best: dict[horizon_runs.Key, RateGroup] = {}
+  for group in sorted(groups, key=lambda g: g.server_learning_rate):
+    score = rule.score(group)
+    known = best.get(group.family)
+    if score < (math.inf if known is None else rule.score(known)):
+      best[group.family] = group
+  return [group for group in groups if best.get(group.family) is group]
+
+
+def with_rates(
+    groups: Sequence[RateGroup],
+    client_learning_rates: Optional[Sequence[float]] = None,
+    server_learning_rate: Optional[float] = None,
+) -> list[RateGroup]:
+  """Returns the groups with these rates.
+
+  Args:
+    groups: The groups.
+    client_learning_rates: The gammas that are wanted; by default all. Those
+      of LocalUpdateDecay are kept: what they start from is no gamma to compare.
+    server_learning_rate: The eta that is wanted; by default any.
+
+  Raises:
+    ValueError: If no group has them.
+  """
+  found = [
+      group
+      for group in groups
+      if (
+          group.decays
+          or client_learning_rates is None
+          or any(_equal(group.client_learning_rate, r)
+                 for r in client_learning_rates)
+      )
+      and (
+          server_learning_rate is None
+          or _equal(group.server_learning_rate, server_learning_rate)
+      )
+  ]
+  if not found:
+    asked = {RATES[0]: client_learning_rates, RATES[1]: server_learning_rate}
+    raise ValueError(
+        f'runs must hold a run with the rates asked for, {asked}; found none '
+        f'among {len(groups)} settings.'
+    )
+  return found
+
+
+def with_equal_rates(groups: Sequence[RateGroup]) -> list[RateGroup]:
+  """Returns the groups with eta = gamma.
+
+  Raises:
+    ValueError: If there is none.
+  """
+  found = [
+      g for g in groups
+      if _equal(g.client_learning_rate, g.server_learning_rate)
+  ]
+  if not found:
+    raise ValueError(
+        f'runs must hold a run with server_learning_rate equal to '
+        f'client_learning_rate; found none among {len(groups)} settings.'
+    )
+  return found
+
+
+def _equal(first: float, second: float) -> bool:
+  return math.isclose(first, second, rel_tol=_TOLERANCE)
+
+
+def _check_columns(run: load.Run, columns: Sequence[str]) -> None:
+  missing = [name for name in columns if name not in run.metrics]
+  if missing:
+    raise ValueError(
+        f'runs must have the columns {", ".join(columns)} in metrics.csv; '
+        f'{run.path} has no {", ".join(missing)}.'
+    )

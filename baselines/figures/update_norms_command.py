@@ -1,0 +1,60 @@
+"""`localupdate-figures update_norms`: options, and how they reach the figure.
+"""
+
+import argparse
+import pathlib
+
+from baselines.figures import outputs
+from baselines.figures import rate_options
+from baselines.figures import run_options
+from baselines.figures import values
+
+_MAX_ROUNDS = 10**9
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+  """Adds the options of this figure."""
+  run_options.add_runs_option(parser)
+  outputs.add_figure_option(parser)
+  outputs.add_table_option(parser)
+  rate_options.add_server_rate_option(parser)
+  parser.add_argument(
+      '--block',
+      type=values.whole(1, _MAX_ROUNDS),
+      default=1000,
+      help='the rounds of a block (default: %(default)s, as in the paper)',
+  )
+  parser.add_argument(
+      '--log_scale', action='store_true', help='logarithmic vertical axis'
+  )
+
+
+def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
+  """Draws the figure; returns the files written.
+
+  Raises:
+    ValueError: If the runs cannot be read, are of several tasks, lack what is
+      asked for, or have fewer rounds than a block.
+  """
+  from baselines.figures import horizon_runs
+  from baselines.figures import rate_runs
+  from baselines.figures import tables
+  from baselines.figures import update_norms
+
+  found = rate_runs.load_groups(options.runs, [update_norms.COLUMN])
+  groups = rate_runs.with_rates(
+      [group for group in found if not group.decays],
+      server_learning_rate=options.server_learning_rate,
+  )
+  horizon_runs.check_one_task(groups)
+  table = update_norms.norm_table(groups, options.block)
+  update_norms.draw(
+      table,
+      update_norms.caption(groups, options.block),
+      options.output,
+      log_scale=options.log_scale,
+  )
+  if options.csv is None:
+    return [options.output]
+  tables.save(table, options.csv)
+  return [options.output, options.csv]
