@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# All figures and tables of the CEAL paper in runs/paper2/SCALE; goes on where it
-# stopped. --scale tiny (two runs), cpu (the default: ten, f at every 25th query
-# of the logistic data) or paper (f at every query); --mnist DIR, the four idx
-# files, else 8x8 digits stand in; --tune, also search for the rates.
+# All of the CEAL paper in runs/paper2/SCALE; goes on where it stopped. --scale
+# tiny (2 runs), cpu (10; logistic data: f at each 25th query), paper (f at all);
+# --mnist DIR, the idx files, else 8x8 digits; --tune, also search for the rates.
 set -euo pipefail
 scale=cpu data=() tuned=()
 while (($#)); do
