@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # All of the CEAL paper in runs/paper2/SCALE; goes on where it stopped. --scale
-# tiny (2 runs), cpu (10; logistic data: f at each 25th query), paper (f at all);
-# --mnist DIR, the idx files, else 8x8 digits; --tune, also search for the rates.
+# tiny (2 runs), cpu (10; logistic data: f at each 25th query), paper (at all);
+# --mnist DIR, the idx files, else 8x8 digits; --tune, search for rates too.
 set -euo pipefail
 scale=cpu data=() tuned=()
 while (($#)); do
