@@ -1,5 +1,6 @@
 """What all commands share: exit codes, and errors as one line."""
 
+import os
 import sys
 from typing import Callable
 
@@ -28,10 +29,20 @@ def run_command(name: str, main: Callable[[list[str]], int]) -> int:
 
   Returns:
     The exit code of `main`; `FINISHED` after the help; `BAD_INPUT` after an
-    `InputError`; `STOPPED` after a second SIGINT.
+    `InputError`; `STOPPED` after a second SIGINT; `FINISHED` also if nobody
+    reads on.
   """
   # Line by line even into a pipe, so that a log can be followed.
   sys.stdout.reconfigure(line_buffering=True)
+  try:
+    return _run(name, main)
+  except BrokenPipeError:
+    # Whoever read has seen enough. Python flushes once more at its end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return FINISHED
+
+
+def _run(name: str, main: Callable[[list[str]], int]) -> int:
   try:
     return main(sys.argv[1:])
   except HelpRequested as help_requested:

@@ -47,3 +47,12 @@ def test_second_interrupt_has_its_code(capsys):
 
 def test_error_without_message_is_named():
   assert command.one_line(MemoryError()) == 'MemoryError'
+
+
+def test_reader_that_has_gone_is_no_error(monkeypatch, tmp_path):
+  with open(tmp_path / 'output', 'w', encoding='utf-8') as stream:
+    monkeypatch.setattr(sys, 'stdout', stream)
+    code = command.run_command('name', _raising(BrokenPipeError()))
+    print('lost', flush=True)
+  assert code == command.FINISHED
+  assert not (tmp_path / 'output').read_text()
