@@ -11,12 +11,23 @@ from typing import Any
 __version__ = '0.1.0'
 
 _PUBLIC = {
+    'CealProcess': 'tff_localupdate.ceal.process',
     'InProcessContext': 'tff_localupdate.execution',
+    'LocalSteps': 'tff_localupdate.local_update.local_steps',
     'LocalUpdateProcess': 'tff_localupdate.local_update.process',
+    'PlateauRule': 'tff_localupdate.local_update.plateau',
+    'QuantizedMeanFactory': 'tff_localupdate.compression.aggregators',
+    'RateSchedule': 'tff_localupdate.local_update.rate_schedule',
+    'Schedule': 'tff_localupdate.ceal.schedule',
     'Theta': 'tff_localupdate.theta',
+    'build_ceal': 'tff_localupdate.ceal.process',
     'build_local_update': 'tff_localupdate.local_update.process',
+    'build_local_update_decay': 'tff_localupdate.local_update.decay',
+    'build_local_update_epochs': 'tff_localupdate.local_update.epochs_process',
     'build_local_update_learning_process':
         'tff_localupdate.local_update.learning_process',
+    'build_maml': 'tff_localupdate.local_update.maml_process',
+    'build_scheduled': 'tff_localupdate.local_update.rate_schedule',
     'compile_process': 'tff_localupdate.execution',
     'parse_theta': 'tff_localupdate.theta',
     'set_default_context': 'tff_localupdate.execution',

@@ -9,11 +9,22 @@ import pytest
 import tff_localupdate
 
 PUBLIC = (
+    'CealProcess',
     'InProcessContext',
+    'LocalSteps',
     'LocalUpdateProcess',
+    'PlateauRule',
+    'QuantizedMeanFactory',
+    'RateSchedule',
+    'Schedule',
     'Theta',
+    'build_ceal',
     'build_local_update',
+    'build_local_update_decay',
+    'build_local_update_epochs',
     'build_local_update_learning_process',
+    'build_maml',
+    'build_scheduled',
     'compile_process',
     'parse_theta',
     'set_default_context',
