@@ -18,7 +18,6 @@ _PUBLIC = {
     'PlateauRule': 'tff_localupdate.local_update.plateau',
     'QuantizedMeanFactory': 'tff_localupdate.compression.aggregators',
     'RateSchedule': 'tff_localupdate.local_update.rate_schedule',
-    'Schedule': 'tff_localupdate.ceal.schedule',
     'Theta': 'tff_localupdate.theta',
     'build_ceal': 'tff_localupdate.ceal.process',
     'build_local_update': 'tff_localupdate.local_update.process',

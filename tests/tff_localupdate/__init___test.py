@@ -16,7 +16,6 @@ PUBLIC = (
     'PlateauRule',
     'QuantizedMeanFactory',
     'RateSchedule',
-    'Schedule',
     'Theta',
     'build_ceal',
     'build_local_update',
