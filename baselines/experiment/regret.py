@@ -9,6 +9,9 @@ from baselines.experiment import accounting
 from baselines.experiment import objectives
 from baselines.experiment import replay
 
+# Where a run diverges, its regret tells, and no warning is needed.
+_NOT_FINITE_IS_LEGAL = np.errstate(invalid='ignore', over='ignore')
+
 
 class RoundStart(NamedTuple):
   """What the queries of a round follow from.
@@ -57,6 +60,7 @@ class RegretCounter:
     """Returns the state in which nothing is counted."""
     return self._accountant.initial_state()
 
+  @_NOT_FINITE_IS_LEGAL
   def count(
       self, state: accounting.AccountState, start: RoundStart
   ) -> accounting.AccountState:
@@ -76,6 +80,7 @@ class RegretCounter:
     )
     return self._accountant.add_paths(state, paths.points)
 
+  @_NOT_FINITE_IS_LEGAL
   def row(
       self,
       state: accounting.AccountState,
@@ -98,8 +103,7 @@ class RegretCounter:
     if start_point is not None:
       values['average_regret'] = record.average_regret
     if start_point is not None and self._logs_norm:
-      with np.errstate(invalid='ignore', over='ignore'):
-        gradient = self._objective.gradient(start_point)
+      gradient = self._objective.gradient(start_point)
       values['true_gradient_norm'] = float(np.linalg.norm(gradient))
     return values
 

@@ -25,6 +25,9 @@ def report_results(
     figure: Where the figure goes, or None.
     is_whole: Whether these are all points. A part of them is printed only.
   """
+  if not outcomes:  # There are more parts than points.
+    print('no runs')
+    return
   table = results.results_table(outcomes)
   print(results.table_text(table))
   for outcome in outcomes:

@@ -1,36 +1,12 @@
-"""Settings of LocalUpdate and of the server optimizers."""
+"""Settings of the server optimizers."""
 
 import pytest
 
 from baselines.algorithms import config
 
 
-@pytest.mark.parametrize('theta, canonical, num_steps', [
-    ('1:10', '1:10', 10),
-    ('1,1,1', '1:3', 3),
-    ('k4', 'k4', 4),
-    ('0.5,0,2,0', '0.5,0,2', 3),
-])
-def test_theta_is_kept_in_one_form(theta, canonical, num_steps):
-  local_update = config.LocalUpdateConfig(theta=theta)
-  assert local_update.theta == canonical
-  assert local_update.num_steps == num_steps
-
-
-@pytest.mark.parametrize('theta', ['1:0', '', '0,0', '-1', 'nan', '2:5'])
-def test_theta_refused_by_name(theta):
-  with pytest.raises(ValueError, match='theta'):
-    config.LocalUpdateConfig(theta=theta)
-
-
-def test_client_learning_rate_zero_is_legal():
-  assert config.LocalUpdateConfig(client_learning_rate=0).num_steps == 10
-
-
 @pytest.mark.parametrize('rate', [-0.1, float('nan')])
 def test_rates_refused(rate):
-  with pytest.raises(ValueError, match='client_learning_rate'):
-    config.LocalUpdateConfig(client_learning_rate=rate)
   with pytest.raises(ValueError, match='server_learning_rate'):
     config.ServerOptimizerConfig(server_learning_rate=rate)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from baselines.algorithms import config
+from baselines.algorithms import local_configs
 from baselines.algorithms import local_update
 from baselines.experiment import config as experiment_config
 from baselines.tasks import registry
@@ -18,13 +19,13 @@ def _task():
 
 def _process(task, **settings):
   return local_update.build(
-      config.LocalUpdateConfig(**settings),
-      config.ServerOptimizerConfig(server_learning_rate=0.25),
-      task=task,
+      local_configs.LocalUpdateConfig(**settings),
       model=task.build_model(1, 'float64'),
-      batch_size=2,
-      dtype='float64',
-  )
+      run=experiment_config.RunConfig(batch_size=2, dtype='float64'),
+      task=task,
+      server_optimizer=config.ServerOptimizerConfig(server_learning_rate=0.25),
+      rate=None,
+  ).process
 
 
 def test_client_type_has_k_batches_of_b(task):

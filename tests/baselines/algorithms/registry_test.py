@@ -5,6 +5,8 @@ import importlib
 import pytest
 
 from baselines.algorithms import config
+from baselines.algorithms import horizon_configs
+from baselines.algorithms import local_configs
 from baselines.algorithms import registry
 
 
@@ -17,11 +19,38 @@ def test_builder_exists(entry):
 def test_load_builder_goes_by_the_type_of_the_config():
   from baselines.algorithms import local_update
 
-  assert registry.algorithm_name(config.LocalUpdateConfig()) == 'local_update'
-  builder = registry.load_builder(config.LocalUpdateConfig())
+  settings = local_configs.LocalUpdateConfig()
+  assert registry.algorithm_name(settings) == 'local_update'
+  builder = registry.load_builder(settings)
   assert builder is local_update.build
 
 
 def test_unknown_config_is_refused():
   with pytest.raises(ValueError, match='algorithm must be a config of one of'):
     registry.algorithm_name(config.ServerOptimizerConfig())
+
+
+def test_paper_2_has_horizons_and_paper_1_server_optimizers():
+  horizons = {n for n, e in registry.ALGORITHMS.items() if e.has_horizon}
+  assert horizons == {
+      'ceal', 'minibatch_sgd', 'fed_avg', 'fed_paq', 'fed_com'
+  }
+  for name, entry in registry.ALGORITHMS.items():
+    assert entry.has_server_optimizer == (name not in horizons)
+
+
+@pytest.mark.parametrize('name', registry.ALGORITHMS)
+def test_every_algorithm_is_found_by_its_settings(name):
+  entry = registry.ALGORITHMS[name]
+  settings = entry.config_type()
+  assert registry.algorithm_name(settings) == name
+  assert registry.algorithm_entry(settings) is entry
+  builder = registry.load_builder(settings)
+  module, _, function = entry.builder.partition(':')
+  assert (builder.__module__, builder.__name__) == (module, function)
+
+
+def test_subtype_is_no_other_algorithm():
+  # FedCOM's settings are FedPAQ's and one more.
+  assert issubclass(horizon_configs.FedComConfig, horizon_configs.FedPaqConfig)
+  assert registry.algorithm_name(horizon_configs.FedComConfig()) == 'fed_com'

@@ -1,4 +1,4 @@
-"""Regret and bits by plain sums; resuming is as never having stopped."""
+"""Regret by plain sums; resuming is as never having stopped."""
 
 import numpy as np
 import pytest
@@ -27,9 +27,7 @@ def _logistic():
 
 
 def _accountant(f, **kwargs):
-  return accounting.Accountant(
-      f, optimum.solve(f).value, num_clients=_M, **kwargs
-  )
+  return accounting.Accountant(f, optimum.solve(f).value, **kwargs)
 
 
 def _fed_avg_rounds(f, num_rounds, step_size=0.05):
@@ -119,7 +117,7 @@ def test_saved_state_goes_on_as_if_never_stopped():
   def count(state, rounds):
     accountant = _accountant(f)
     for paths in rounds:
-      state = accountant.add_bits(accountant.add_paths(state, paths), 77, 5)
+      state = accountant.add_paths(state, paths)
     return state
 
   start = _accountant(f).initial_state()
@@ -192,16 +190,11 @@ def test_every_5th_point_errs_by_2_8_percent_here_and_says_so():
   assert found.last_regret == expected.last_regret
 
 
-def test_bits_are_a_mean_over_clients_and_a_sum_over_broadcasts():
+def test_before_the_first_query_there_is_no_average():
   accountant = _accountant(_quadratic())
-  state = accountant.add_bits(
-      accountant.initial_state(), np.int64(2**40 + 1), np.int64(960)
-  )
-  state = accountant.add_bits(state, 1, 1)
-  record = accountant.record(state, np.zeros(4))
-  assert record.uplink_bits == (2**40 + 2) / 3
-  assert record.downlink_bits == 961
+  record = accountant.record(accountant.initial_state(), np.zeros(4))
   assert record.num_queries == 0
+  assert record.cumulative_regret == 0.0
   assert np.isnan(record.average_regret)
 
 
@@ -215,14 +208,12 @@ def test_divergence_is_reported():
 
 
 @pytest.mark.parametrize('arguments, expected', [
-    ({'num_clients': 0}, 'num_clients must be a whole number'),
-    ({'num_clients': 1.0}, 'num_clients must be a whole number'),
     ({'evaluate_every': 0}, 'evaluate_every must be a whole number'),
     ({'evaluate_every': True}, 'evaluate_every must be a whole number'),
     ({'optimal_value': np.nan}, 'optimal_value must be finite, found nan'),
 ])
 def test_bad_arguments_are_refused(arguments, expected):
-  sound = {'objective': _quadratic(), 'optimal_value': 0.0, 'num_clients': 1}
+  sound = {'objective': _quadratic(), 'optimal_value': 0.0}
   with pytest.raises(ValueError, match=expected):
     accounting.Accountant(**{**sound, **arguments})
 
@@ -234,8 +225,6 @@ def test_bad_arguments_are_refused(arguments, expected):
     ('add_points', [np.zeros((1, 4)), [0.5]], 'weights must be whole numbers'),
     ('add_points', [np.zeros((1, 4)), [np.nan]], 'weights must be whole'),
     ('add_paths', [np.zeros((2, 4))], r'paths must have shape \[M, L, 4\]'),
-    ('add_bits', [-1, 0], 'total_uplink_bits must be a whole number'),
-    ('add_bits', [1, 0.5], 'downlink_bits must be a whole number'),
     ('record', [np.zeros(3)], r'last_point must have shape \[P, 4\]'),
 ])
 def test_bad_values_are_refused(method, arguments, expected):
@@ -257,7 +246,7 @@ def _row_sum_data(seed):
 def _section_9_regrets(seed):
   """Returns the regret of Minibatch-SGD (L 50, rate 1), FedAvg (100, 0.1)."""
   f = _row_sum_data(seed)
-  accountant = accounting.Accountant(f, f.least_value, num_clients=10)
+  accountant = accounting.Accountant(f, f.least_value)
   generator = np.random.default_rng(100 + seed)
   firsts = 200 * np.arange(10)[:, np.newaxis, np.newaxis]
   minibatch = fed_avg = accountant.initial_state()

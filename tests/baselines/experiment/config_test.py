@@ -5,6 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from baselines.algorithms import horizon_configs
+from baselines.algorithms import registry
 from baselines.experiment import config
 
 
@@ -15,32 +17,6 @@ def test_setting_names_are_unique():
       for field in dataclasses.fields(component)
   ]
   assert len(set(names)) == len(names)
-
-
-def test_task_defaults_are_filled_in():
-  task = config.TaskConfig(task='digits')
-  assert dataclasses.asdict(task) == {
-      'task': 'digits',
-      'model': 'cnn',
-      'data_source': 'embedded',
-      'data_dir': None,
-      'data_seed': 1,
-  }
-  assert config.TaskConfig(task='emnist_digits').data_seed is None
-
-
-@pytest.mark.parametrize('wrong, message', [
-    ({'task': 'digitz'}, "task must be one of .*found 'digitz'"),
-    ({'model': 'vgg'}, "model .*'vgg'"),
-    ({'data_source': 'cache'}, "data_source .*'cache'"),
-    ({'data_dir': 'x'}, "data_dir would be ignored.*'x'"),
-    ({'task': 'femnist', 'data_source': 'cache'}, 'data_dir must be given'),
-    ({'task': 'femnist', 'data_seed': 2}, 'data_seed would be ignored'),
-    ({'data_seed': -1}, 'data_seed must be at least 0'),
-])
-def test_task_refused(wrong, message):
-  with pytest.raises(ValueError, match=message):
-    config.TaskConfig(**wrong)
 
 
 @pytest.mark.parametrize('wrong, message', [
@@ -82,3 +58,104 @@ def test_replace_settings_finds_components_and_checks_again():
 def test_algorithm_of_unknown_type_is_refused():
   with pytest.raises(ValueError, match='algorithm must be a config'):
     config.ExperimentConfig(algorithm=config.RunConfig())
+
+
+_HORIZON_TYPES = [
+    entry.config_type
+    for entry in registry.ALGORITHMS.values() if entry.has_horizon
+]
+_SCALED = config.TaskConfig('scaled_regression')
+
+
+def test_rounds_default_to_100_without_a_horizon():
+  base = config.ExperimentConfig()
+  assert config.RunConfig().rounds is None
+  assert base.run.rounds == base.num_rounds == 100
+  assert not base.counts_regret
+  assert base.rates == {
+      'client_learning_rate': 0.05, 'server_learning_rate': 0.05
+  }
+
+
+@pytest.mark.parametrize('kind', _HORIZON_TYPES)
+def test_horizon_takes_no_rounds_and_no_server_optimizer(kind):
+  settings = config.ExperimentConfig(_SCALED, kind())
+  assert settings.run.rounds is None
+  assert settings.server_optimizer is None
+  assert 'server_optimizer' not in settings.components
+  name = registry.algorithm_name(kind())
+  with pytest.raises(ValueError, match=f'rounds .*ignored: {name} .*found 100'):
+    config.ExperimentConfig(_SCALED, kind(), run=config.RunConfig(rounds=100))
+  with pytest.raises(ValueError, match=f'server_optimizer .*ignored by {name}'):
+    config.ExperimentConfig(
+        _SCALED, kind(), config.ServerOptimizerConfig()
+    )
+
+
+@pytest.mark.parametrize('horizon, local_steps, num_rounds', [
+    (100, 10, 10), (101, 10, 11), (9, 10, 1), (10, 10, 1), (2000, 100, 20),
+])
+def test_num_rounds_of_a_rival_counts_the_last_one_cut_short(
+    horizon, local_steps, num_rounds
+):
+  settings = config.ExperimentConfig(
+      _SCALED, horizon_configs.FedPaqConfig(horizon, local_steps=local_steps)
+  )
+  assert settings.num_rounds == num_rounds
+
+
+def test_num_rounds_of_ceal_is_known_to_the_run_alone():
+  assert config.ExperimentConfig(
+      _SCALED, horizon_configs.CealConfig()
+  ).num_rounds is None
+
+
+@pytest.mark.parametrize('kind', _HORIZON_TYPES)
+@pytest.mark.parametrize('task', ['scaled_regression', 'mnist_logistic'])
+def test_regret_is_exact_by_default_where_f_is_a_formula(kind, task):
+  settings = config.ExperimentConfig(config.TaskConfig(task), kind())
+  assert settings.algorithm.regret_every == 1 and settings.counts_regret
+  thinned = config.replace_settings(settings, regret_every=25)
+  assert thinned.algorithm.regret_every == 25 and thinned.counts_regret
+
+
+@pytest.mark.parametrize('kind', _HORIZON_TYPES)
+def test_regret_is_not_counted_where_f_is_no_formula(kind):
+  settings = config.ExperimentConfig(config.TaskConfig('digits'), kind())
+  assert settings.algorithm.regret_every is None
+  assert not settings.counts_regret
+  with pytest.raises(
+      ValueError, match='regret_every .*ignored: .*digits .*found 25'
+  ):
+    config.ExperimentConfig(
+        config.TaskConfig('digits'), kind(regret_every=25)
+    )
+
+
+def test_rates_are_what_lives_in_the_state():
+  rates = {
+      registry.algorithm_name(kind()): config.ExperimentConfig(
+          _SCALED, kind()
+      ).rates
+      for kind in _HORIZON_TYPES
+  }
+  assert rates == {
+      'ceal': {'step_size': None},
+      'minibatch_sgd': {'step_size': 0.1},
+      'fed_avg': {'step_size': 0.1},
+      'fed_paq': {'step_size': 0.1},
+      'fed_com': {'step_size': 0.1, 'server_factor': 10.0},
+  }
+
+
+def test_initial_point_refused():
+  with pytest.raises(ValueError, match='initial_point must be one of model, z'):
+    config.RunConfig(initial_point='one')
+
+
+def test_find_setting_names_the_component():
+  settings = config.ExperimentConfig(_SCALED, horizon_configs.FedComConfig())
+  assert config.find_setting(settings, 'server_factor') == ('algorithm', 10.0)
+  assert config.find_setting(settings, 'rounds') == ('run', None)
+  with pytest.raises(ValueError, match="no setting 'server_learning_rate'"):
+    config.find_setting(settings, 'server_learning_rate')

@@ -213,3 +213,99 @@ def test_no_rounds():
   with data.Prefetcher(lambda r: r, range(0)) as prefetcher:
     assert not list(prefetcher)
   assert not _prefetch_threads()
+
+
+def test_rows_say_where_the_examples_of_the_batches_are():
+  arrays = _population((3, 1, 6, 2))
+  value = _draw(arrays)
+  assert value.rows.shape == (4, 3, 2) and value.rows.dtype == np.int64
+  for batch, feature in zip(value.batches, arrays.features):
+    np.testing.assert_array_equal(batch, feature[value.rows])
+  assert value.examples is None and value.batch_sizes is None
+
+
+def test_rows_of_new_clients_are_those_of_the_cohort():
+  population = clients.ClientGenerator(
+      lambda g: (g.random((3, 2)), np.arange(3))
+  )
+  value = _draw(population)
+  for slot in range(4):
+    assert set(value.rows[slot].ravel()) <= set(range(3 * slot, 3 * slot + 3))
+
+
+@pytest.mark.parametrize('sizes', [(3, 1, 6, 2), (3, 0, 6, 2)])
+def test_more_rows_are_zeros_behind_the_same_batches(sizes):
+  arrays = _population(sizes)
+  value, padded = _draw(arrays), _draw(arrays, num_rows=5)
+  np.testing.assert_array_equal(padded.rows, value.rows)
+  for found, expected in zip(padded.batches, value.batches):
+    assert found.shape[:3] == (4, 5, 2) and found.dtype == expected.dtype
+    np.testing.assert_array_equal(found[:, :3], expected)
+    assert not found[:, 3:].any()
+
+
+def test_no_steps_draw_no_rows():
+  value = data.draw_cohort(
+      _population((3, 1, 6, 2)), seed=7, round_num=1, clients_per_round=4,
+      num_steps=0, num_rows=16, batch_size=2,
+  )
+  assert value.rows.shape == (4, 0, 2)
+  assert value.batches[0].shape == (4, 16, 2, 2)
+  assert not value.batches[0].any()
+
+
+def test_fewer_steps_are_the_first_of_more():
+  # So the last round of a horizon queries what a whole one would have.
+  arrays = _population((3, 1, 6, 2))
+  few, many = (
+      data.draw_cohort(
+          arrays, seed=7, round_num=1, clients_per_round=4, num_steps=steps,
+          batch_size=2,
+      ).rows
+      for steps in (2, 5)
+  )
+  np.testing.assert_array_equal(few, many[:, :2])
+
+
+def test_epochs_draw_each_clients_own_examples_without_replacement():
+  arrays = _population((3, 1, 0, 6))
+  value = data.draw_cohort(
+      arrays, seed=7, round_num=1, clients_per_round=4, num_steps=6,
+      num_epochs=2, batch_size=2,
+  )
+  cohort = sampling.sample_clients(7, 1, 4, 4)
+  assert value.batch_sizes.shape == (4, 6)
+  assert value.batch_sizes.dtype == np.int32
+  for slot, i in enumerate(cohort):
+    counts = value.batch_sizes[slot]
+    assert counts.sum() == 2 * arrays.sizes[i]
+    labels = np.concatenate(
+        [y[:n] for y, n in zip(value.batches[1][slot], counts)]
+    )
+    assert sorted(labels) == sorted(2 * arrays.take(i)[1].tolist())
+
+
+@pytest.mark.parametrize('arguments', [
+    {}, {'full': True}, {'client_sampling': 'iid'},
+])
+def test_clients_that_are_read_draw_as_those_in_memory(arguments):
+  arrays = _population()
+  read = []
+
+  def read_clients(names):
+    read.append(list(names))
+    return [arrays.take(arrays.client_ids.index(name)) for name in names]
+
+  lazy = clients.LazyClients(arrays.client_ids, arrays.sizes, read_clients)
+  for round_num in range(1, 6):
+    found = _draw(lazy, round_num, **arguments)
+    expected = _draw(arrays, round_num, **arguments)
+    np.testing.assert_array_equal(found.num_examples, expected.num_examples)
+    for kind in ('batches', 'examples'):
+      for leaf, other in zip(
+          getattr(found, kind) or (), getattr(expected, kind) or ()
+      ):
+        np.testing.assert_array_equal(leaf, other)
+  # Each client is read once, for the rounds that it is in.
+  names = sum(read, [])
+  assert len(set(names)) == len(names) <= 5

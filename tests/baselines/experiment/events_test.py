@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from baselines.algorithms import horizon_configs
+from baselines.experiment import config
 from baselines.experiment import events
 from baselines.experiment import records
 
@@ -16,20 +18,27 @@ def _read(folder):
 
 
 def test_numbers_and_steps(tmp_path):
+  columns = records.columns_of(config.ExperimentConfig(
+      config.TaskConfig('scaled_regression'), horizon_configs.CealConfig()
+  ))
   writer = events.EventWriter(tmp_path)
   for r in range(3):
     writer.write(records.format_row({
         'round': r,
         'loss_before_training': 2.0 + r,
         'population_loss': 0.5 if r == 2 else None,
+        'last_regret': 0.125 if r == 1 else None,
+        'epoch': 5,
         'round_seconds': 0.25,
-    }))
+    }, columns))
   writer.flush()
   assert _read(tmp_path) == {
       (0, 'training/loss_before_training'): 2.0,
       (1, 'training/loss_before_training'): 3.0,
       (2, 'training/loss_before_training'): 4.0,
       (2, 'evaluation/population_loss'): 0.5,
+      (1, 'regret/last_regret'): 0.125,
+      **{(r, 'training/epoch'): 5.0 for r in range(3)},
       (0, 'machine/round_seconds'): 0.25,
       (1, 'machine/round_seconds'): 0.25,
       (2, 'machine/round_seconds'): 0.25,

@@ -106,3 +106,32 @@ def test_digest_depends_on_data_and_scale():
   }
   assert len(digests) == 4
   assert least_squares.LeastSquares(features, labels).digest in digests
+
+
+def test_smoothness_is_the_largest_curvature():
+  features, labels = _data()
+  weights = np.random.default_rng(1).random(40)
+  f = least_squares.LeastSquares(features, labels, 0.3, weights)
+  # By second differences along many directions, and by power iteration.
+  vector = np.ones(5)
+  for _ in range(500):
+    vector = f.gradient(vector) - f.gradient(np.zeros(5))
+    length = np.linalg.norm(vector)
+    vector /= length
+  assert f.smoothness == pytest.approx(length, rel=1e-12)
+
+
+def test_gradient_variance_is_the_mean_over_the_examples():
+  features, labels = _data()
+  weights = np.random.default_rng(1).random(40)
+  f = least_squares.LeastSquares(features, labels, 0.3, weights)
+  point = np.linspace(-1, 1, 5)
+  weights = weights / weights.sum()
+  gradients = [
+      0.6 * (a @ point - y) * a for a, y in zip(features, labels)
+  ]
+  mean = np.average(gradients, axis=0, weights=weights)
+  expected = sum(
+      w * np.sum((g - mean) ** 2) for w, g in zip(weights, gradients)
+  )
+  assert f.gradient_variance(point) == pytest.approx(expected, rel=1e-12)

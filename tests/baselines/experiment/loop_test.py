@@ -36,6 +36,10 @@ _CONFIG = config.ExperimentConfig(
 )
 
 
+def _rows(path):
+  return records.read_rows(path / 'metrics.csv', records.columns_of(_CONFIG))
+
+
 class _Killed(BaseException):
   """Ends the loop as SIGKILL would: nothing is caught, nothing tidied."""
 
@@ -56,7 +60,7 @@ def _run(workbench, path, **changes):
 
 def _numbers(path):
   """All that must not depend on how the run went: rows and last weights."""
-  rows = records.read_rows(path / 'metrics.csv')
+  rows = _rows(path)
   kept = [
       {k: v for k, v in row.items() if k not in records.MACHINE_COLUMNS}
       for row in rows
@@ -153,7 +157,7 @@ def test_interrupted_run_can_be_ended_where_it_is(
   outcome = _run(workbench, tmp_path, rounds=5)
   assert outcome.status == run_folder.FINISHED
   assert outcome.population_loss is not None
-  rows = records.read_rows(tmp_path / 'metrics.csv')
+  rows = _rows(tmp_path)
   assert rows[5]['population_loss'] and len(rows) == 6
   _run(workbench, tmp_path)
   assert _numbers(tmp_path) == straight
@@ -290,7 +294,7 @@ def test_round_of_empty_clients_has_no_loss_and_changes_nothing(
       rounds_per_checkpoint=1,
   )
   assert outcome.status == run_folder.FINISHED
-  rows = records.read_rows(tmp_path / 'metrics.csv')
+  rows = _rows(tmp_path)
   assert rows[2]['loss_before_training'] == ''
   assert rows[2]['clients_used'] == '0' and rows[2]['clients_empty'] == '3'
   assert rows[2]['population_loss'] == rows[1]['population_loss']
@@ -325,7 +329,7 @@ def test_other_rates_and_seeds_do_not_compile_again(workbench, tmp_path):
 def test_other_forms_of_the_run(workbench, tmp_path, changes):
   outcome = _run(workbench, tmp_path, **changes)
   assert outcome.status == run_folder.FINISHED
-  rows = records.read_rows(tmp_path / 'metrics.csv')
+  rows = _rows(tmp_path)
   first = bool(rows[0]['population_loss'])
   assert first == ('rounds_per_evaluation' not in changes)
   assert rows[2]['population_loss']
@@ -338,7 +342,7 @@ def test_full_loss_before_training_of_all_clients_is_population_loss(
       workbench, tmp_path, loss_before_training='full', rounds=1,
       clients_per_round=100, dtype='float64',
   )
-  rows = records.read_rows(tmp_path / 'metrics.csv')
+  rows = _rows(tmp_path)
   assert float(rows[1]['loss_before_training']) == pytest.approx(
       float(rows[0]['population_loss']), rel=1e-12
   )
@@ -356,7 +360,7 @@ def test_new_clients_for_each_round_from_a_generator(workbench, tmp_path):
       planned, workbench, stopping.Interruption(), tensorboard=False
   )
   assert outcome.status == run_folder.FINISHED
-  rows = records.read_rows(tmp_path / 'metrics.csv')
+  rows = _rows(tmp_path)
   assert rows[1]['clients_used'] == '200'
   norms = {row['update_norm'] for row in rows[1:]}
   assert len(norms) == 3

@@ -10,6 +10,7 @@ import pytest
 
 from baselines.experiment import checkpoints
 from baselines.experiment import command
+from baselines.experiment import config
 from baselines.experiment import config_json
 from baselines.experiment import loading
 from baselines.experiment import main
@@ -17,6 +18,7 @@ from baselines.experiment import records
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
 _COMMAND = (sys.executable, '-m', 'baselines.experiment.main')
+_COLUMNS = records.columns_of(config.ExperimentConfig())
 _SMALL = (
     '--model=logistic', '--theta=1:2', '--clients_per_round=3',
     '--batch_size=4', '--rounds_per_evaluation=100',
@@ -147,7 +149,7 @@ def test_failure_has_its_exit_code_and_a_traceback(
 
 
 def _numbers(path):
-  rows = records.read_rows(path / 'metrics.csv')
+  rows = records.read_rows(path / 'metrics.csv', _COLUMNS)
   for row in rows:
     for column in records.MACHINE_COLUMNS:
       del row[column]
@@ -156,7 +158,7 @@ def _numbers(path):
 
 def _wait_for_rows(path, count):
   deadline = time.monotonic() + 120
-  while len(records.read_rows(path)) <= count:
+  while len(records.read_rows(path, _COLUMNS)) <= count:
     assert time.monotonic() < deadline, 'no rows'
     time.sleep(0.05)
 
@@ -189,3 +191,31 @@ def test_killed_process_leaves_nothing_behind_and_another_goes_on(tmp_path):
   assert rows == expected_rows and len(rows) == 1001
   for leaf, expected in zip(leaves, expected_leaves):
     assert leaf.tobytes() == expected.tobytes()
+
+
+def test_ceal_without_constants_is_refused_before_tensorflow(
+    tmp_path, no_tensorflow
+):
+  output = tmp_path / 'run'
+  with pytest.raises(
+      command.InputError, match='step_size must be given for task digits: .*'
+  ) as caught:
+    main.main(['--algorithm=ceal', f'--output_dir={output}'])
+  assert '\n' not in str(caught.value) and not output.exists()
+
+
+def test_run_with_a_horizon_prints_regret_and_bits(tmp_path, capsys):
+  arguments = [
+      '--algorithm=fed_paq', '--task=scaled_regression', '--horizon=6',
+      '--local_steps=2', '--batch_size=1', '--jit=off', '--notensorboard',
+      f'--output_dir={tmp_path}',
+  ]
+  assert main.main(arguments) == command.FINISHED
+  table = capsys.readouterr().out
+  for row in ('3 of 3', 'cumulative_regret', 'uplink_bits', 'downlink_bits'):
+    assert row in table
+  # d 30, s 3: 3 (32 + 30 * 3).
+  assert '366.0000' in table
+  assert 'test_accuracy' not in table
+  assert main.main(arguments) == command.FINISHED
+  assert capsys.readouterr().out == table

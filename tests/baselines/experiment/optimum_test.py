@@ -134,3 +134,19 @@ def test_damaged_file_is_made_anew(tmp_path, damage):
 def test_no_folder_keeps_nothing():
   found = optimum.load_or_solve(_logistic(), None)
   assert np.array_equal(found.point, optimum.solve(_logistic()).point)
+
+
+def test_default_folder_is_the_users_cache(monkeypatch):
+  monkeypatch.setenv('XDG_CACHE_HOME', '/some/cache')
+  assert str(optimum.default_folder()) == '/some/cache/tff_localupdate'
+  for unset in (lambda: monkeypatch.setenv('XDG_CACHE_HOME', ''),
+                lambda: monkeypatch.delenv('XDG_CACHE_HOME')):
+    unset()
+    monkeypatch.setenv('HOME', '/home of me')
+    assert str(optimum.default_folder()) == '/home of me/.cache/tff_localupdate'
+
+
+def test_folder_that_cannot_be_written_costs_only_time(tmp_path):
+  (tmp_path / 'file').touch()
+  found = optimum.load_or_solve(_logistic(), tmp_path / 'file' / 'folder')
+  assert np.array_equal(found.point, optimum.solve(_logistic()).point)

@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 
+from baselines.algorithms import horizon_configs
 from baselines.experiment import checkpoints
 from baselines.experiment import command
 from baselines.experiment import config
@@ -118,3 +119,37 @@ def test_database_cut_to_half_is_refused(tmp_path, shared_data):
   (tmp_path / 'emnist_all.sqlite').write_bytes(whole[: len(whole) // 2])
   with pytest.raises(command.InputError, match='emnist_all.sqlite'):
     plan.plan_run(_database_task(tmp_path))
+
+
+_CEAL = config.ExperimentConfig(
+    config.TaskConfig('scaled_regression'), horizon_configs.CealConfig(90)
+)
+
+
+@pytest.mark.parametrize('status, round_num, stage', [
+    (run_folder.RUNNING, 4, plan.PARTIAL),
+    (run_folder.INTERRUPTED, 4, plan.PARTIAL),
+    (run_folder.FINISHED, 4, plan.DONE),
+    (run_folder.DIVERGED, 4, plan.DONE),
+])
+def test_stages_of_a_run_with_a_horizon(tmp_path, status, round_num, stage):
+  _start(tmp_path, status, round_num, _CEAL)
+  assert plan.plan_run(_CEAL, str(tmp_path)).stage == stage
+
+
+def test_other_horizon_is_another_run(tmp_path):
+  _start(tmp_path, run_folder.FINISHED, 4, _CEAL)
+  longer = config.replace_settings(_CEAL, horizon=91)
+  with pytest.raises(command.InputError, match='horizon 90 there, 91 here'):
+    plan.plan_run(longer, str(tmp_path))
+
+
+def test_constants_without_a_formula_are_asked_for_before_anything_else():
+  asked = config.ExperimentConfig(algorithm=horizon_configs.CealConfig())
+  with pytest.raises(
+      command.InputError, match='^step_size must be given for task digits: '
+  ):
+    plan.plan_run(asked)
+  given = config.replace_settings(asked, step_size=0.1, noise_scale=1.0)
+  assert plan.plan_run(given).stage == plan.NEW
+  assert plan.plan_run(_CEAL).stage == plan.NEW

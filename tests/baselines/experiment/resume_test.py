@@ -6,14 +6,20 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from baselines.algorithms import horizon_configs
+from baselines.experiment import accounting
 from baselines.experiment import checkpoints
 from baselines.experiment import config
 from baselines.experiment import records
+from baselines.experiment import regret
 from baselines.experiment import resume
 from baselines.experiment import run_folder
 
 _State = collections.namedtuple('_State', ['weights', 'round_num'])
-_RUN = config.RunConfig(rounds=10, rounds_per_evaluation=4)
+_CONFIG = config.ExperimentConfig(
+    run=config.RunConfig(rounds=10, rounds_per_evaluation=4)
+)
+_COLUMNS = records.columns_of(_CONFIG)
 
 
 def _state(value):
@@ -22,7 +28,7 @@ def _state(value):
 
 def _folder(path, rows, saved, evaluated=(0, 4, 8)):
   folder = run_folder.RunFolder(path)
-  writer = records.MetricsWriter(folder.metrics_path, [])
+  writer = records.MetricsWriter(folder.metrics_path, _COLUMNS, [])
   for r in range(rows):
     values = {'round': r, 'update_norm': 1.0 + r if r else None}
     if r in evaluated:
@@ -36,9 +42,17 @@ def _folder(path, rows, saved, evaluated=(0, 4, 8)):
   return folder
 
 
-def _find(folder, run=_RUN):
-  reports = []
-  return resume.find_start(run, folder, _state(0), reports.append), reports
+def _find(folder, **changes):
+  reports, asked = [], config.replace_settings(_CONFIG, **changes)
+
+  def is_last(round_num, state):
+    assert state.round_num.numpy() == round_num
+    return round_num == asked.run.rounds
+
+  start = resume.find_start(
+      asked, folder, _state(0), is_last, reports.append
+  )
+  return start, reports
 
 
 @pytest.mark.parametrize('every, rounds, evaluated', [
@@ -49,7 +63,10 @@ def _find(folder, run=_RUN):
 ])
 def test_schedule_of_evaluations(every, rounds, evaluated):
   run = config.RunConfig(rounds=rounds, rounds_per_evaluation=every)
-  due = [r for r in range(rounds + 1) if resume.is_evaluated(run, r)]
+  due = [
+      r for r in range(rounds + 1)
+      if resume.is_evaluated(run, r, is_last=r == rounds)
+  ]
   assert due == evaluated
 
 
@@ -90,7 +107,7 @@ def test_evaluation_of_a_former_last_round_is_dropped(tmp_path):
 
 def test_round_that_becomes_the_last_one_gets_its_evaluation(tmp_path):
   folder = _folder(tmp_path, rows=7, saved=[6])
-  start, _ = _find(folder, config.RunConfig(rounds=6, rounds_per_evaluation=4))
+  start, _ = _find(folder, rounds=6)
   assert start.round_num == 6 and len(start.rows) == 6
   assert start.incomplete['update_norm'] == '7.0'
   assert start.incomplete['population_loss'] == ''
@@ -105,3 +122,50 @@ def test_state_of_another_shape_or_type_is_refused():
   ):
     with pytest.raises(ValueError, match='shapes and dtypes'):
       resume.unflatten_state(_state(0), wrong)
+
+
+def test_end_of_a_horizon_is_told_by_the_state(tmp_path):
+  # Nobody knows the number of rounds; round 6 was the last one.
+  settings = config.ExperimentConfig(
+      config.TaskConfig('digits'), horizon_configs.FedAvgConfig(),
+      run=config.RunConfig(rounds_per_evaluation=4),
+  )
+  folder = run_folder.RunFolder(tmp_path)
+  writer = records.MetricsWriter(
+      folder.metrics_path, records.columns_of(settings), []
+  )
+  for r in range(7):
+    values = {'round': r, 'time_used': 10 * r if r else None}
+    writer.write({**values, 'population_loss': 1.0 if r in (0, 4) else None})
+  writer.close()
+  checkpoints.save(
+      folder.checkpoints_path, 6, resume.flatten_state(_state(6))
+  )
+
+  def find(last):
+    return resume.find_start(
+        settings, folder, _state(0),
+        lambda round_num, state: state.round_num.numpy() == last, print,
+    )
+
+  assert find(last=9).incomplete is None
+  start = find(last=6)
+  assert start.round_num == 6 and len(start.rows) == 6
+  assert start.incomplete['time_used'] == '60'
+  # What was evaluated stays, whatever the number of rounds will be.
+  assert start.rows[4]['population_loss'] == '1.0'
+
+
+def test_state_and_regret_are_saved_together():
+  counted = accounting.AccountState(1.5, 20, 10, np.arange(3.0))
+  both = (_state(2), counted)
+  leaves = resume.flatten_state(both)
+  state, found = resume.unflatten_state(both, leaves)
+  np.testing.assert_array_equal(state.weights[0], np.full([2, 3], 2.0))
+  found = regret.restored(found)
+  assert found[:3] == counted[:3]
+  np.testing.assert_array_equal(found.query_sum, counted.query_sum)
+
+
+def test_run_that_counts_no_regret_saves_the_state_alone():
+  assert len(resume.flatten_state((_state(2), ()))) == 2

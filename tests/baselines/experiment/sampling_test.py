@@ -169,3 +169,40 @@ def test_number_out_of_range_is_named(argument):
   )
   with pytest.raises(ValueError, match=f'{argument} must be at least'):
     sampling.draw_examples(**{**numbers, argument: -1})
+
+
+def _epochs(seed=3, round_num=1, client_key=7, **kwargs):
+  return sampling.draw_epochs(
+      seed, round_num, client_key, 10, 2, 4, 8, **kwargs
+  )
+
+
+def test_epochs_hold_every_example_once_each():
+  indices, sizes = _epochs()
+  # E = 2 epochs of ceil(10 / 4) = 3 batches, padded to 8.
+  assert sizes.tolist() == [4, 4, 2, 4, 4, 2, 0, 0]
+  epochs = [
+      np.concatenate([indices[k][: sizes[k]] for k in batches])
+      for batches in (range(3), range(3, 6))
+  ]
+  assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(10))
+  assert not np.array_equal(*epochs)
+  assert not indices[6:].any()
+
+
+def test_epochs_are_a_function_of_seed_round_client_and_repeat():
+  np.testing.assert_array_equal(_epochs().indices, _epochs().indices)
+  for other in (
+      {'seed': 4}, {'round_num': 2}, {'client_key': 8}, {'repeat': 1}
+  ):
+    assert not np.array_equal(_epochs().indices, _epochs(**other).indices)
+
+
+@pytest.mark.parametrize('wrong, kind', [
+    ({'seed': 1.0}, TypeError), ({'round_num': -1}, ValueError),
+    ({'client_key': True}, TypeError), ({'repeat': -1}, ValueError),
+])
+def test_epochs_of_bad_arguments_are_refused(wrong, kind):
+  (name,) = wrong
+  with pytest.raises(kind, match=name):
+    _epochs(**wrong)

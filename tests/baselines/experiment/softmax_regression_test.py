@@ -128,3 +128,53 @@ def test_memory_is_that_of_the_blocks(monkeypatch):
   tracemalloc.stop()
   assert peak < 1.5 * 2**20
   assert np.array_equal(found, expected)
+
+
+def _small(weighted=True):
+  generator = np.random.default_rng(3)
+  weights = generator.random(25) if weighted else None
+  return softmax_regression.SoftmaxRegression(
+      generator.standard_normal((25, 4)), generator.integers(3, size=25), 3,
+      0.5, weights,
+  )
+
+
+def test_smoothness_bounds_every_curvature_and_is_reached_by_two_classes():
+  f = _small()
+  generator = np.random.default_rng(4)
+  for _ in range(20):
+    point = generator.standard_normal(12)
+    hessian = np.stack(
+        [f.hessian_products_at(point)(e) for e in np.eye(12)]
+    )
+    assert np.linalg.eigvalsh(hessian)[-1] < f.smoothness
+  # p = (1/2, 1/2): p (1 - p) (e_1 - e_2)(e_1 - e_2)' has the eigenvalue 1/2.
+  two = softmax_regression.SoftmaxRegression([[3.0], [1.0]], [0, 1], 2, 0.25)
+  assert two.smoothness == pytest.approx((9 + 1) / 2 / 2 + 0.25, rel=1e-14)
+  product = two.hessian_products_at(np.zeros(2))(np.array([1.0, -1.0]))
+  np.testing.assert_allclose(product, two.smoothness * np.array([1.0, -1.0]))
+
+
+def test_smoothness_is_that_of_a_power_iteration():
+  f = _small()
+  weighted = f.features * f.example_weights[:, np.newaxis]
+  vector = np.ones(4)
+  for _ in range(500):
+    vector = f.features.T @ (weighted @ vector)
+    length = np.linalg.norm(vector)
+    vector /= length
+  assert f.smoothness == pytest.approx(length / 2 + 0.5, rel=1e-12)
+
+
+@pytest.mark.parametrize('weighted', [True, False])
+def test_gradient_variance_is_the_mean_over_the_examples(weighted):
+  f = _small(weighted)
+  point = np.random.default_rng(5).standard_normal(12)
+  gradients = np.concatenate([
+      f.batch_gradients(point[np.newaxis], np.array([[i]])) for i in range(25)
+  ])
+  mean = np.average(gradients, axis=0, weights=f.example_weights)
+  np.testing.assert_allclose(mean, f.gradient(point), rtol=1e-12)
+  distances = np.sum((gradients - mean) ** 2, axis=1)
+  expected = f.example_weights @ distances
+  assert f.gradient_variance(point) == pytest.approx(expected, rel=1e-12)

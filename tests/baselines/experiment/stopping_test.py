@@ -5,8 +5,16 @@ import signal
 
 import pytest
 
+from baselines.algorithms import horizon_configs
+from baselines.experiment import config
 from baselines.experiment import records
 from baselines.experiment import stopping
+
+
+def _row(values):
+  settings = config.ExperimentConfig(config.TaskConfig('scaled_regression'),
+                                     horizon_configs.FedAvgConfig())
+  return records.format_row(values, records.columns_of(settings))
 
 
 def _observe(factor, *losses, column='loss_before_training'):
@@ -14,7 +22,7 @@ def _observe(factor, *losses, column='loss_before_training'):
   found = None
   for r, loss in enumerate(losses):
     assert found is None
-    found = monitor.observe(records.format_row({'round': r, column: loss}))
+    found = monitor.observe(_row({'round': r, column: loss}))
   return found
 
 
@@ -29,9 +37,12 @@ def test_diverged(column, last, message):
   assert column in found and message in found.replace(column + ' ', '', 1)
 
 
-def test_norm_that_is_not_finite_is_divergence():
-  found = _observe(10.0, 1.0, 1e30, float('inf'), column='update_norm')
-  assert found == 'update_norm is inf'
+@pytest.mark.parametrize(
+    'column', ['update_norm', 'cumulative_regret', 'last_regret']
+)
+def test_norm_or_regret_that_is_not_finite_is_divergence(column):
+  found = _observe(10.0, 1.0, 1e30, float('inf'), column=column)
+  assert found == f'{column} is inf'
 
 
 def test_no_limit_but_infinity():
@@ -51,9 +62,9 @@ def test_empty_loss_is_no_divergence():
 def test_each_loss_has_its_own_first_value():
   monitor = stopping.DivergenceMonitor(10.0)
   first = {'round': 0, 'population_loss': 0.1}
-  assert monitor.observe(records.format_row(first)) is None
+  assert monitor.observe(_row(first)) is None
   second = {'round': 1, 'loss_before_training': 5.0, 'population_loss': 0.9}
-  assert monitor.observe(records.format_row(second)) is None
+  assert monitor.observe(_row(second)) is None
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])

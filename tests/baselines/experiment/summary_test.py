@@ -2,6 +2,7 @@
 
 import pytest
 
+from baselines.algorithms import horizon_configs
 from baselines.experiment import config
 from baselines.experiment import records
 from baselines.experiment import run_folder
@@ -12,7 +13,9 @@ _CONFIG = config.ExperimentConfig(run=config.RunConfig(rounds=30))
 
 def _folder(tmp_path, losses, status='finished', reason=''):
   folder = run_folder.RunFolder(tmp_path)
-  writer = records.MetricsWriter(folder.metrics_path, [])
+  writer = records.MetricsWriter(
+      folder.metrics_path, records.columns_of(_CONFIG), []
+  )
   writer.write({'round': 0, 'population_loss': 2.5, 'evaluation_seconds': 1.0})
   for r, loss in enumerate(losses, 1):
     values = {'round': r, 'loss_before_training': loss, 'round_seconds': 0.5}
@@ -60,3 +63,68 @@ def test_failed_run_has_its_reason(tmp_path):
   folder = _folder(tmp_path, [1.0], 'failed', 'disk full')
   outcome = summary.summarize(_CONFIG, folder)
   assert summary.status_text(outcome) == 'failed after round 1 (disk full)'
+
+
+_HORIZON = config.ExperimentConfig(
+    config.TaskConfig('scaled_regression'),
+    horizon_configs.FedAvgConfig(50, local_steps=10),
+)
+
+
+def _horizon_folder(tmp_path, num_rounds):
+  folder = run_folder.RunFolder(tmp_path)
+  writer = records.MetricsWriter(
+      folder.metrics_path, records.columns_of(_HORIZON), []
+  )
+  writer.write({'round': 0, 'cumulative_regret': 0.0})
+  for r in range(1, num_rounds + 1):
+    writer.write({
+        'round': r, 'cumulative_regret': 2.5 * r, 'uplink_bits': 1.0,
+        'cumulative_uplink_bits': 960.0 * r,
+        'cumulative_downlink_bits': 99 * r, 'loss_before_training': 1.0 / r,
+    })
+  writer.close()
+  folder.write_status('finished', num_rounds)
+  return folder
+
+
+def test_regret_and_bits_are_those_of_the_last_round(tmp_path):
+  outcome = summary.summarize(_HORIZON, _horizon_folder(tmp_path, 5))
+  assert outcome.cumulative_regret == 12.5
+  assert outcome.uplink_bits == 4800.0 and outcome.downlink_bits == 495.0
+  # The last tenth of 5 rounds is one.
+  assert outcome.last_loss == 0.2
+  table = summary.run_table(outcome)
+  assert 'cumulative_regret' in table and '12.5' in table
+  assert '5 of 5' in table and 'step_size' in table
+  assert 'test_accuracy' not in table and 'learning_rate' not in table
+
+
+def test_runs_without_regret_have_none_in_the_table(tmp_path):
+  outcome = summary.summarize(_CONFIG, _folder(tmp_path, [1.0, 2.0]))
+  assert outcome.cumulative_regret is None
+  assert outcome.uplink_bits is outcome.downlink_bits is None
+  assert 'regret' not in summary.run_table(outcome)
+  assert 'bits' not in summary.run_table(outcome)
+
+
+def test_rounds_of_ceal_have_no_number_to_be_compared_with(tmp_path):
+  settings = config.ExperimentConfig(
+      config.TaskConfig('scaled_regression'), horizon_configs.CealConfig()
+  )
+  folder = run_folder.RunFolder(tmp_path)
+  writer = records.MetricsWriter(
+      folder.metrics_path, records.columns_of(settings), []
+  )
+  for r in range(21):
+    writer.write({'round': r, 'loss_before_training': float(r)})
+  writer.close()
+  outcome = summary.summarize(settings, folder)
+  # The last tenth of the 21 losses that there are.
+  assert outcome.last_loss == (18 + 19 + 20) / 3
+  assert ' of ' not in summary.run_table(outcome).split('status')[1]
+
+
+def test_folder_that_cannot_be_read_is_unknown(tmp_path):
+  outcome = summary.nothing_known(_HORIZON, run_folder.RunFolder(tmp_path))
+  assert outcome.status == 'unknown' and outcome.cumulative_regret is None

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from baselines.algorithms import horizon_configs
 from baselines.experiment import command
 from baselines.experiment import config
+from baselines.experiment import optimum
 from baselines.experiment import workbench as workbench_lib
 
 _BASE = config.ExperimentConfig(
@@ -78,3 +80,95 @@ def test_what_the_machine_or_the_data_lack_is_bad_input(
 ):
   with pytest.raises(command.InputError, match=message):
     workbench.check(_changed(**changes))
+
+
+def _horizon(algorithm, **changes):
+  settings = config.ExperimentConfig(
+      config.TaskConfig('scaled_regression'), algorithm,
+      execution=config.ExecutionConfig(jit='off'),
+  )
+  return config.replace_settings(settings, **changes)
+
+
+_CEAL = _horizon(
+    horizon_configs.CealConfig(50, step_size=1.0, noise_scale=1.8)
+)
+_COM = _horizon(horizon_configs.FedComConfig(50, local_steps=10))
+
+
+@pytest.mark.parametrize('base, changes, shared', [
+    (_CEAL, {'step_size': 0.1, 'sampling_seed': 7, 'model_seed': 7}, True),
+    (_CEAL, {'data_seed': 7, 'regret_every': 3}, True),
+    (_CEAL, {'initial_point': 'sphere'}, True),
+    (_CEAL, {'noise_scale': 1.9}, False),
+    (_CEAL, {'horizon': 51}, False),
+    (_CEAL, {'code': 'elias_gamma'}, False),
+    (_COM, {'step_size': 0.2, 'server_factor': 2.0, 'data_seed': 2}, True),
+    (_COM, {'quantization_levels': 4}, False),
+    (_COM, {'local_steps': 9}, False),
+])
+def test_programs_of_paper_2_are_shared_between_rates_and_seeds(
+    workbench, base, changes, shared
+):
+  other = config.replace_settings(base, **changes)
+  first, second = workbench.tools(base), workbench.tools(other)
+  assert (first.program is second.program) == shared
+  assert (first.task is second.task) == ('data_seed' not in changes)
+
+
+def test_oracle_has_its_data_in_the_program(workbench):
+  oracle = config.replace_settings(_CEAL, epoch_length='oracle')
+  for changes, shared in (
+      ({'step_size': 0.1}, True), ({'data_seed': 2}, False)
+  ):
+    other = config.replace_settings(oracle, **changes)
+    first, second = workbench.tools(oracle), workbench.tools(other)
+    assert (first.program is second.program) == shared
+
+
+def test_regret_is_counted_by_runs_that_ask_for_it(workbench):
+  assert workbench.tools(_CEAL).regret is not None
+  assert workbench.tools(_BASE).regret is None
+
+
+def test_optimum_is_solved_once_and_kept_on_the_disk(
+    workbench, monkeypatch, tmp_path
+):
+  monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path))
+  solved = []
+  original = optimum.solve
+
+  def solve(objective):
+    solved.append(objective)
+    return original(objective)
+
+  monkeypatch.setattr(optimum, 'solve', solve)
+  first = config.replace_settings(_COM, data_seed=77)
+  for settings in (first, config.replace_settings(first, step_size=3.0)):
+    workbench.tools(settings)
+  assert len(solved) == 1
+  assert len(list((tmp_path / 'tff_localupdate').iterdir())) == 1
+  other = workbench_lib.Workbench(report=lambda text: None)
+  other.tools(first)
+  assert len(solved) == 1
+
+
+def test_xla_is_chosen_where_the_algorithm_gains_by_it(workbench):
+  tools = workbench.tools(_CEAL)
+  assert not tools.driver.gains_by_xla
+  assert workbench.tools(_COM).driver.gains_by_xla
+
+
+def test_initial_state_has_the_runs_own_step_size_seed_and_weights(workbench):
+  for changes in (
+      {'step_size': 0.25, 'sampling_seed': 3}, {'step_size': 0.5},
+  ):
+    settings = config.replace_settings(
+        _COM, initial_point='sphere', **changes
+    )
+    state = workbench.initial_state(settings)
+    assert float(state.step_size) == changes['step_size']
+    assert float(state.server_factor) == 10.0
+    assert int(state.seed) == settings.run.sampling_seed
+    (weights,) = state.model_weights.trainable
+    assert np.linalg.norm(weights) == pytest.approx(1.0, abs=1e-6)

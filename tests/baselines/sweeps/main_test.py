@@ -89,8 +89,72 @@ def test_exit_codes(tmp_path, monkeypatch, statuses, code):
   monkeypatch.setattr(
       runner, 'run_points', lambda *a, **k: list(pretend(*a, **k))
   )
-  monkeypatch.setattr(report, 'report_results', lambda *unused: None)
+  monkeypatch.setattr(
+      report, 'report_results', lambda *unused_args, **unused_kwargs: None
+  )
   arguments = [
       '--sweep_client_learning_rates=0,1', f'--output_dir={tmp_path}'
   ]
   assert main.main(arguments) == code
+
+
+_THREE = '--sweep_client_learning_rates=0,0.5,1'
+
+
+def test_status_tells_what_is_left_and_changes_nothing(
+    tmp_path, capsys, monkeypatch
+):
+  monkeypatch.setattr(loading, 'announced', None)
+  arguments = ['status', *_SMALL, _THREE, f'--output_dir={tmp_path}']
+  assert main.main(arguments) == command.FINISHED
+  lines = capsys.readouterr().out.splitlines()
+  assert [line.split()[:2] for line in lines[:3]] == [['new', '0/3']] * 3
+  assert lines[3] == '3 of 3 left'
+  assert not os.listdir(tmp_path)
+
+
+def test_shards_are_parts_of_the_runs(tmp_path, capsys, monkeypatch):
+  monkeypatch.setattr(loading, 'announced', None)
+  found = []
+  for shard in ('1/2', '2/2'):
+    main.main([
+        *_SMALL, _THREE, '--dry_run', f'--shard={shard}',
+        f'--output_dir={tmp_path}',
+    ])
+    found.append(capsys.readouterr().out.splitlines())
+  main.main([*_SMALL, _THREE, '--dry_run', f'--output_dir={tmp_path}'])
+  assert found[0] + found[1] == capsys.readouterr().out.splitlines()
+  assert [len(part) for part in found] == [1, 2]
+
+
+def test_shard_without_points_is_done(tmp_path, capsys):
+  arguments = [
+      *_SMALL, _THREE, '--shard=1/4', f'--output_dir={tmp_path / "sweep"}'
+  ]
+  assert main.main(arguments) == command.FINISHED
+  assert capsys.readouterr().out == 'no runs\n'
+
+
+@pytest.mark.parametrize('shard', ['0/2', '3/2', '2'])
+def test_shard_that_does_not_exist_is_refused(shard):
+  with pytest.raises(command.InputError, match='shard must be i/n'):
+    main.main([*_SMALL, _THREE, f'--shard={shard}'])
+
+
+def test_algorithms_of_paper_2_in_one_sweep(tmp_path, capsys):
+  arguments = [
+      '--task=scaled_regression', '--horizon=4', '--batch_size=1', '--jit=off',
+      '--notensorboard', '--rounds_per_evaluation=0', '--sweep_seeds=1:2',
+      '--sweep_variants=--algorithm=fed_paq --local_steps=2;'
+      '--algorithm=minibatch_sgd --local_steps=4',
+      f'--output_dir={tmp_path}',
+  ]
+  assert main.main(arguments) == command.FINISHED
+  lines = capsys.readouterr().out.splitlines()
+  head, rows = lines[0].split(), lines[1:5]
+  shown = {'algorithm', 'eta', 'seed', 'data_seed', 'regret', 'best'}
+  assert shown <= set(head)
+  assert [row.split()[0] for row in rows] == ['fed_paq'] * 2 + [
+      'minibatch_sgd'
+  ] * 2
+  assert sum('of all' in row for row in rows) == 4

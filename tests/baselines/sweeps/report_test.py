@@ -1,5 +1,7 @@
 """A sweep leaves a table and a figure."""
 
+import dataclasses
+
 from baselines.experiment import config
 from baselines.experiment import records
 from baselines.experiment import run_folder
@@ -15,7 +17,9 @@ def _outcome(path, gamma, status, reason=''):
   with folder.locked():
     folder.write_config(settings)
     folder.write_status(status, 2, reason)
-  writer = records.MetricsWriter(folder.metrics_path, [])
+  writer = records.MetricsWriter(
+      folder.metrics_path, records.columns_of(settings), []
+  )
   for r in range(3):
     writer.write({'round': r, 'population_loss': 2.0 - r / 2})
   writer.close()
@@ -42,3 +46,36 @@ def test_no_figure_without_a_round(tmp_path, capsys):
   report.report_results([outcome], tmp_path, str(tmp_path / 'loss.png'))
   assert not (tmp_path / 'loss.png').exists()
   assert 'not started' in capsys.readouterr().out
+
+
+def test_part_of_a_sweep_leaves_no_table(tmp_path, capsys):
+  outcomes = [_outcome(tmp_path / 'a', 0.0, 'finished')]
+  report.report_results(
+      outcomes, tmp_path, str(tmp_path / 'loss.png'), is_whole=False
+  )
+  assert 'finished' in capsys.readouterr().out
+  assert [path.name for path in tmp_path.iterdir()] == ['a']
+
+
+def test_part_without_runs_says_so(tmp_path, capsys):
+  report.report_results([], tmp_path, None, is_whole=False)
+  assert capsys.readouterr().out == 'no runs\n'
+
+
+def test_best_rates_are_saved_if_there_were_any_to_choose_from(
+    tmp_path, capsys
+):
+  def outcome(eta, loss):
+    settings = config.replace_settings(
+        config.ExperimentConfig(), server_learning_rate=eta
+    )
+    known = summary.nothing_known(settings, run_folder.RunFolder(tmp_path))
+    return dataclasses.replace(known, status='finished', last_loss=loss)
+
+  report.report_results([outcome(0.1, 1.0)], tmp_path, None)
+  assert not (tmp_path / 'best.csv').exists()
+  report.report_results([outcome(0.1, 1.0), outcome(1.0, 0.5)], tmp_path, None)
+  assert 'best.csv' in capsys.readouterr().out
+  header, row = (tmp_path / 'best.csv').read_text().splitlines()
+  values = dict(zip(header.split(','), row.split(',')))
+  assert values['server_learning_rate'] == '1.0'

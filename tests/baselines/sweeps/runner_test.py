@@ -125,3 +125,36 @@ def test_what_no_point_can_run_with_is_bad_input(tmp_path):
   with pytest.raises(command.InputError, match='require_gpu'):
     _run(_points(require_gpu=True), tmp_path)
   assert not os.listdir(tmp_path)
+
+
+def test_point_that_fails_once_is_tried_again_after_all_others(
+    tmp_path, monkeypatch, capsys
+):
+  original, tried = loop.run_experiment, []
+
+  def failing_once(plan, *args, **kwargs):
+    gamma = plan.config.algorithm.client_learning_rate
+    tried.append(gamma)
+    if gamma == 0.0 and tried.count(0.0) == 1:
+      raise OSError('disk full')
+    return original(plan, *args, **kwargs)
+
+  monkeypatch.setattr(loop, 'run_experiment', failing_once)
+  outcomes = _run(_points('0,0.5'), tmp_path)
+  assert tried == [0.0, 0.5, 0.0]
+  assert [o.status for o in outcomes] == ['finished', 'finished']
+  said = capsys.readouterr().err
+  assert 'failed: disk full' in said and '[again] digits-gamma0-' in said
+
+
+def test_point_that_fails_twice_has_failed(tmp_path, monkeypatch):
+  tried = []
+
+  def failing(plan, *unused_args, **unused_kwargs):
+    tried.append(plan)
+    raise OSError('disk full')
+
+  monkeypatch.setattr(loop, 'run_experiment', failing)
+  (outcome,) = _run(_points('0'), tmp_path)
+  assert (outcome.status, outcome.reason) == ('failed', 'disk full')
+  assert len(tried) == 2

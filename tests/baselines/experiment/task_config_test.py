@@ -1,0 +1,33 @@
+"""Settings of a task: defaults filled in, nonsense refused."""
+
+import dataclasses
+
+import pytest
+
+from baselines.experiment import task_config
+
+
+def test_task_defaults_are_filled_in():
+  task = task_config.TaskConfig(task='digits')
+  assert dataclasses.asdict(task) == {
+      'task': 'digits',
+      'model': 'cnn',
+      'data_source': 'embedded',
+      'data_dir': None,
+      'data_seed': 1,
+  }
+  assert task_config.TaskConfig(task='emnist_digits').data_seed is None
+
+
+@pytest.mark.parametrize('wrong, message', [
+    ({'task': 'digitz'}, "task must be one of .*found 'digitz'"),
+    ({'model': 'vgg'}, "model .*'vgg'"),
+    ({'data_source': 'cache'}, "data_source .*'cache'"),
+    ({'data_dir': 'x'}, "data_dir would be ignored.*'x'"),
+    ({'task': 'femnist', 'data_source': 'cache'}, 'data_dir must be given'),
+    ({'task': 'femnist', 'data_seed': 2}, 'data_seed would be ignored'),
+    ({'data_seed': -1}, 'data_seed must be at least 0'),
+])
+def test_task_refused(wrong, message):
+  with pytest.raises(ValueError, match=message):
+    task_config.TaskConfig(**wrong)
