@@ -86,7 +86,13 @@ _ALLOWED = {
         'tff_localupdate.execution',
         'tff_localupdate.local_update.epoch_draws',
     ),
-    'baselines.figures': ('tff_localupdate.theory', 'tff_localupdate.theta'),
+    'baselines.figures': (
+        'baselines.tasks.databases',
+        'baselines.tasks.downloads',
+        'baselines.tasks.registry',
+        'tff_localupdate.theory',
+        'tff_localupdate.theta',
+    ),
     'baselines.sweeps': (
         'baselines.experiment',
         'baselines.figures',

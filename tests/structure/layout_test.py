@@ -15,6 +15,8 @@ _BUILDER_LINES = 60
 
 # Modules without a test file of their own, and the file that covers them.
 _TESTED_BY = {
+    'tff_localupdate.local_update.process_wrapping':
+        'tests/tff_localupdate/local_update/decay_test.py',
     'tff_localupdate.execution.local_function':
         'tests/tff_localupdate/execution/context_test.py',
     'tff_localupdate.execution.round_graph':
