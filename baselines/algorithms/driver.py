@@ -7,19 +7,8 @@ from typing import Any, Mapping, NamedTuple, Optional
 import numpy as np
 import tensorflow_federated as tff
 
+from baselines.algorithms import columns
 from tff_localupdate import horizon_process
-
-# What the loop records of every algorithm.
-_COMMON = (
-    'client_learning_rate',
-    'server_learning_rate',
-    'loss_before_training',
-    'update_norm',
-    'clients_used',
-    'clients_empty',
-    'clients_non_finite',
-    'examples_used',
-)
 
 
 class CohortData(NamedTuple):
@@ -100,7 +89,7 @@ class Driver(abc.ABC):
       state: After the round.
     """
     del state
-    values = {name: getattr(metrics, name) for name in _COMMON}
+    values = {name: getattr(metrics, name) for name in columns.TRAINING}
     if not values['clients_used'] and math.isnan(
         values['loss_before_training']
     ):

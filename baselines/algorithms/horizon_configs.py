@@ -4,31 +4,11 @@ import dataclasses
 from typing import ClassVar, Optional
 
 from baselines import settings
+from baselines.algorithms import columns
 from baselines.settings import setting
 
 CEAL_CODES = ('signed_unary', 'elias_gamma', 'run_length')
 QSGD_CODES = ('fixed_width', *CEAL_CODES)
-
-_MESSAGE_COLUMNS = (
-    'num_queries',
-    'time_used',
-    'sent',
-    'uplink_bits',
-    'downlink_bits',
-    'cumulative_uplink_bits',
-    'cumulative_downlink_bits',
-    'clients_not_sent',
-)
-_CEAL_COLUMNS = (
-    'epoch',
-    'stage',
-    'stepped',
-    'estimated_gradient_norm',
-    'true_gradient_norm',
-    'threshold',
-    'rounding_norm',
-    'passes_by_rounding',
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +23,7 @@ class HorizonConfig:
   """
 
   RATES: ClassVar[tuple[str, ...]] = ('step_size',)
-  EXTRA_COLUMNS: ClassVar[tuple[str, ...]] = _MESSAGE_COLUMNS
+  EXTRA_COLUMNS: ClassVar[tuple[str, ...]] = columns.MESSAGES
   QUERIES_MOVE: ClassVar[bool] = True
 
   horizon: int = setting(
@@ -113,7 +93,7 @@ class FedComConfig(FedPaqConfig):
 class CealConfig(HorizonConfig):
   """Settings of CEAL. The defaults are the theory's."""
 
-  EXTRA_COLUMNS: ClassVar[tuple[str, ...]] = (*_MESSAGE_COLUMNS, *_CEAL_COLUMNS)
+  EXTRA_COLUMNS: ClassVar[tuple[str, ...]] = (*columns.MESSAGES, *columns.CEAL)
   QUERIES_MOVE: ClassVar[bool] = False
 
   step_size: Optional[float] = setting(

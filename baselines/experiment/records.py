@@ -59,26 +59,17 @@ from typing import Any, Mapping, Optional, Sequence
 
 import numpy as np
 
+from baselines.algorithms import columns as columns_lib
 from baselines.experiment import command
 from baselines.experiment import files
 
-TRAINING_COLUMNS = (
-    'client_learning_rate',
-    'server_learning_rate',
-    'loss_before_training',
-    'update_norm',
-    'clients_used',
-    'clients_empty',
-    'clients_non_finite',
-    'examples_used',
-)
+TRAINING_COLUMNS = columns_lib.TRAINING
 EVALUATION_COLUMNS = (
     'population_loss',
     'example_weighted_loss',
     'test_loss',
     'test_accuracy',
 )
-DECAY_COLUMNS = ('average_loss', 'client_decays', 'server_decays')
 REGRET_COLUMNS = (
     'cumulative_regret',
     'last_regret',
@@ -101,7 +92,7 @@ def columns_of(config: Any) -> tuple[str, ...]:
       'round',
       *TRAINING_COLUMNS,
       *config.algorithm.EXTRA_COLUMNS,
-      *(DECAY_COLUMNS if config.rate and config.rate.decays else ()),
+      *(columns_lib.DECAY if config.rate and config.rate.decays else ()),
       *(REGRET_COLUMNS if config.counts_regret else ()),
       *EVALUATION_COLUMNS,
       *MACHINE_COLUMNS,

@@ -1,20 +1,14 @@
-"""`localupdate-figures regret_against_bits`: its options, and what is done."""
+"""`localupdate-figures regret_against_bits`: as `regret`, against bits."""
 
 import argparse
 import pathlib
 
-from baselines.figures import outputs
-from baselines.figures import run_options
+from baselines.figures import regret_command
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
   """Adds the options of this figure."""
-  run_options.add_runs_option(parser)
-  outputs.add_figure_option(parser)
-  outputs.add_table_option(parser)
-  parser.add_argument(
-      '--log_scale', action='store_true', help='logarithmic vertical axis'
-  )
+  regret_command.add_options(parser)
 
 
 def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
@@ -24,19 +18,4 @@ def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
     ValueError: If the runs cannot be read, count no regret, or are of several
       tasks.
   """
-  from baselines.figures import horizon_runs
-  from baselines.figures import regret
-  from baselines.figures import regret_curves
-  from baselines.figures import tables
-
-  groups = horizon_runs.load_groups(options.runs, regret_curves.COLUMNS)
-  horizon_runs.check_one_task(groups)
-  curves = regret_curves.curve_table(groups)
-  regret.draw_against_bits(
-      curves, regret.caption_against_bits(groups), options.output,
-      log_scale=options.log_scale,
-  )
-  if options.csv is None:
-    return [options.output]
-  tables.save(curves, options.csv)
-  return [options.output, options.csv]
+  return regret_command.draw_against(options, 'bits')

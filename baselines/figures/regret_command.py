@@ -24,18 +24,26 @@ def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
     ValueError: If the runs cannot be read, count no regret, or are of several
       tasks.
   """
+  return draw_against(options, 'time')
+
+
+def draw_against(
+    options: argparse.Namespace, quantity: str
+) -> list[pathlib.Path]:
+  """Draws the regret against `time` or `bits`; see `draw_from`."""
   from baselines.figures import horizon_runs
   from baselines.figures import regret
   from baselines.figures import regret_curves
   from baselines.figures import tables
 
+  draw, caption = {
+      'time': (regret.draw_against_time, regret.caption_against_time),
+      'bits': (regret.draw_against_bits, regret.caption_against_bits),
+  }[quantity]
   groups = horizon_runs.load_groups(options.runs, regret_curves.COLUMNS)
   horizon_runs.check_one_task(groups)
   curves = regret_curves.curve_table(groups)
-  regret.draw_against_time(
-      curves, regret.caption_against_time(groups), options.output,
-      log_scale=options.log_scale,
-  )
+  draw(curves, caption(groups), options.output, log_scale=options.log_scale)
   if options.csv is None:
     return [options.output]
   tables.save(curves, options.csv)

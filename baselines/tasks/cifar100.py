@@ -17,7 +17,6 @@ flips that TFF offers for training are not there: by default it makes none.
 
 from collections.abc import Sequence
 import functools
-import os
 from typing import Any
 
 import numpy as np
@@ -26,11 +25,11 @@ import tensorflow_federated as tff
 
 from baselines.tasks import clients
 from baselines.tasks import databases
-from baselines.tasks import downloads
 from baselines.tasks import functional_models
 from baselines.tasks import registry
 from baselines.tasks import resnet
 from baselines.tasks import task
+from baselines.tasks import tff_sources
 
 NUM_CLASSES = 100
 PENALTY = 1e-4
@@ -110,19 +109,13 @@ def _load(
     data_source: str, data_dir: str
 ) -> tuple[clients.ClientArrays, clients.ClientArrays]:
   """Reads the training and the test clients."""
-  if data_source == 'synthetic':
-    synthetic = _synthetic_clients()
-    return synthetic, synthetic
-  spec = databases.CIFAR100
-  if data_source == 'download':
-    path = downloads.ensure_downloaded(
-        spec, data_dir, tff.simulation.datasets.cifar100.load_data
-    )
-  else:
-    path = os.path.join(data_dir, spec.file_name)
-  return (
-      read_split(path, spec.train_split),
-      read_split(path, spec.test_split),
+  return tff_sources.load_splits(
+      databases.CIFAR100,
+      data_source,
+      data_dir,
+      load_data=tff.simulation.datasets.cifar100.load_data,
+      make_synthetic=_synthetic_clients,
+      read_split=read_split,
   )
 
 
@@ -139,22 +132,14 @@ def read_split(path: str, split: str) -> clients.ClientArrays:
   Raises:
     ValueError: If the database is damaged.
   """
-  client_ids, counts = databases.client_counts(path, split)
-  offsets = np.cumsum([0] + counts, dtype=np.int64)
-  images = np.empty((offsets[-1], *_IMAGE_SHAPE), np.uint8)
-  labels = np.empty(offsets[-1], np.int32)
-  features = {
-      'image': tf.io.FixedLenFeature(_STORED_SHAPE, tf.int64),
-      'label': tf.io.FixedLenFeature((), tf.int64),
-  }
-  row = 0
-  for protos in databases.examples(path, split):
-    parsed = tf.io.parse_example(protos, features)
-    rows = slice(row, row + len(protos))
-    images[rows] = _crop(parsed['image'].numpy())
-    labels[rows] = parsed['label'].numpy()
-    row += len(protos)
-  return clients.ClientArrays(client_ids, (images, labels), offsets)
+  return tff_sources.read_images(
+      path,
+      split,
+      image=('image', tf.io.FixedLenFeature(_STORED_SHAPE, tf.int64)),
+      shape=_IMAGE_SHAPE,
+      dtype=np.uint8,
+      convert=_crop,
+  )
 
 
 def _crop(images: np.ndarray) -> np.ndarray:

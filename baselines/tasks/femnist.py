@@ -12,7 +12,6 @@ TFF's model ends with a softmax; the loss is the same number.
 
 from collections.abc import Sequence
 import functools
-import os
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,11 @@ import tensorflow_federated as tff
 
 from baselines.tasks import clients
 from baselines.tasks import databases
-from baselines.tasks import downloads
 from baselines.tasks import functional_models
 from baselines.tasks import initializers
 from baselines.tasks import registry
 from baselines.tasks import task
+from baselines.tasks import tff_sources
 
 _IMAGE_SHAPE = (28, 28, 1)
 
@@ -107,18 +106,13 @@ def _load(
     spec: databases.DatabaseSpec, data_source: str, data_dir: str
 ) -> tuple[clients.ClientArrays, clients.ClientArrays]:
   """Reads the training and the test clients."""
-  if data_source == 'synthetic':
-    synthetic = _synthetic_clients()
-    return synthetic, synthetic
-  if data_source == 'download':
-    path = downloads.ensure_downloaded(
-        spec, data_dir, tff.simulation.datasets.emnist.load_data
-    )
-  else:
-    path = os.path.join(data_dir, spec.file_name)
-  return (
-      read_split(path, spec.train_split),
-      read_split(path, spec.test_split),
+  return tff_sources.load_splits(
+      spec,
+      data_source,
+      data_dir,
+      load_data=tff.simulation.datasets.emnist.load_data,
+      make_synthetic=_synthetic_clients,
+      read_split=read_split,
   )
 
 
@@ -135,22 +129,13 @@ def read_split(path: str, split: str) -> clients.ClientArrays:
   Raises:
     ValueError: If the database is damaged.
   """
-  client_ids, counts = databases.client_counts(path, split)
-  offsets = np.cumsum([0] + counts, dtype=np.int64)
-  pixels = np.empty((offsets[-1], *_IMAGE_SHAPE), np.float32)
-  labels = np.empty(offsets[-1], np.int32)
-  features = {
-      'pixels': tf.io.FixedLenFeature(_IMAGE_SHAPE, tf.float32),
-      'label': tf.io.FixedLenFeature((), tf.int64),
-  }
-  row = 0
-  for protos in databases.examples(path, split):
-    parsed = tf.io.parse_example(protos, features)
-    rows = slice(row, row + len(protos))
-    pixels[rows] = parsed['pixels'].numpy()
-    labels[rows] = parsed['label'].numpy()
-    row += len(protos)
-  return clients.ClientArrays(client_ids, (pixels, labels), offsets)
+  return tff_sources.read_images(
+      path,
+      split,
+      image=('pixels', tf.io.FixedLenFeature(_IMAGE_SHAPE, tf.float32)),
+      shape=_IMAGE_SHAPE,
+      dtype=np.float32,
+  )
 
 
 def _synthetic_clients() -> clients.ClientArrays:

@@ -108,6 +108,7 @@ _NOT_IN_LIBRARY = (
 # Whatever plans, checks or draws must start without TensorFlow: importing TFF
 # takes many seconds. A package stands for all of its modules.
 _TENSORFLOW_FREE = (
+    'baselines.algorithms.columns',
     'baselines.algorithms.config',
     'baselines.algorithms.horizon_configs',
     'baselines.algorithms.local_configs',
