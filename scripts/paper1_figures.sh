@@ -18,9 +18,12 @@ done
 if [[ ! $scale =~ ^(tiny|cpu|paper)$ ]]; then
   echo 'paper1_figures.sh: scale must be tiny, cpu or paper' >&2; exit 2
 fi
-if ! ((${#tasks[@]})); then
-  tasks=(femnist shakespeare stackoverflow_tag stackoverflow_word cifar100)
-fi
+all=(femnist shakespeare stackoverflow_tag stackoverflow_word cifar100)
+((${#tasks[@]})) || tasks=("${all[@]}")
+for task in "${tasks[@]}"; do
+  [[ " ${all[*]} " == *" $task "* ]] && continue
+  echo "paper1_figures.sh: there is no task $task" >&2; exit 2
+done
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 study=$PWD/scripts/paper1_task.sh
 mkdir -p "runs/paper1/$scale" && cd "runs/paper1/$scale"

@@ -15,7 +15,11 @@ from baselines.figures import symbols
 
 
 def curve_table(
-    groups: Sequence[rate_runs.RateGroup], quantity: str, smoothing: int = 1
+    groups: Sequence[rate_runs.RateGroup],
+    quantity: str,
+    smoothing: int = 1,
+    *,
+    shows_eta: bool = False,
 ) -> pd.DataFrame:
   """Returns the curves of the groups, one below the other.
 
@@ -25,6 +29,7 @@ def curve_table(
     quantity: A column of metrics.csv.
     smoothing: Each value is the mean of so many that follow each other, the
       last of them at its round.
+    shows_eta: Whether lines are named by eta even if it is the same in all.
 
   Returns:
     A row for each line and round at which there is a value: `line`, both rates
@@ -36,7 +41,8 @@ def curve_table(
   """
   drawn = [group for group in groups if not group.num_diverged]
   tables = []
-  for group, name in zip(drawn, rate_captions.name_lines(drawn)):
+  names = rate_captions.name_lines(drawn, shows_eta=shows_eta)
+  for group, name in zip(drawn, names):
     curves = [_curve(run, quantity, smoothing) for run in group.all_runs]
     table = _spread(pd.concat(curves, axis=1))
     table.insert(0, 'line', name)
@@ -116,6 +122,7 @@ def caption(
     parts.append(rate_captions.describe_rule(candidates, rule))
   drawn = [group for group in shown if not group.num_diverged]
   parts += rate_captions.describe_lost(candidates, drawn)
+  parts += rate_captions.describe_decay(candidates)
   if smoothing > 1:
     parts.append(f'means of {smoothing} values that follow each other')
   if any(len(group.all_runs) > 1 for group in drawn):

@@ -18,12 +18,43 @@ def add_options(parser: argparse.ArgumentParser) -> None:
   run_options.add_runs_option(parser)
   outputs.add_figure_option(parser)
   outputs.add_table_option(parser)
-  parser.add_argument(
-      '--quantity',
-      choices=tuple(symbols.QUANTITIES),
-      default='population_loss',
-      help='the column to draw (default: %(default)s)',
+  _add_selection_options(parser)
+  rate_options.add_rule_options(parser)
+  _add_drawing_options(parser)
+
+
+def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
+  """Draws the figure; returns the files written.
+
+  Raises:
+    ValueError: If the runs cannot be read, are of several tasks, lack what is
+      asked for, or none has finished among which the best are asked for.
+  """
+  from baselines.figures import curves
+
+  candidates = _candidates(options)
+  shown, rule = candidates, None
+  if options.select == _BEST:
+    rule = rate_options.rule_of(options)
+    shown = _best(candidates, rule)
+  table = curves.curve_table(
+      shown, options.quantity, options.smoothing, shows_eta=rule is not None
   )
+  curves.draw(
+      table,
+      curves.caption(candidates, shown, options.smoothing, rule),
+      options.output,
+      quantity=options.quantity,
+      log_scale=options.log_scale,
+      largest=options.largest,
+  )
+  if options.csv is None:
+    return [options.output]
+  rate_options.save_lines(table, options.csv)
+  return [options.output, options.csv]
+
+
+def _add_selection_options(parser: argparse.ArgumentParser) -> None:
   parser.add_argument(
       '--select',
       choices=(_ALL, _EQUAL, _BEST),
@@ -43,7 +74,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
       action='store_true',
       help='also use the runs of LocalUpdateDecay, beside the others',
   )
-  rate_options.add_rule_options(parser)
+
+
+def _add_drawing_options(parser: argparse.ArgumentParser) -> None:
+  parser.add_argument(
+      '--quantity',
+      choices=tuple(symbols.QUANTITIES),
+      default='population_loss',
+      help='the column to draw (default: %(default)s)',
+  )
   parser.add_argument(
       '--smoothing',
       type=values.whole(1, _MAX_ROUNDS),
@@ -61,33 +100,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
   )
 
 
-def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
-  """Draws the figure; returns the files written.
-
-  Raises:
-    ValueError: If the runs cannot be read, are of several tasks, lack what is
-      asked for, or none has finished among which the best are asked for.
-  """
-  from baselines.figures import curves
-  from baselines.figures import tables
-
-  candidates = _candidates(options)
-  shown, rule = _selected(options, candidates)
-  table = curves.curve_table(shown, options.quantity, options.smoothing)
-  curves.draw(
-      table,
-      curves.caption(candidates, shown, options.smoothing, rule),
-      options.output,
-      quantity=options.quantity,
-      log_scale=options.log_scale,
-      largest=options.largest,
-  )
-  if options.csv is None:
-    return [options.output]
-  tables.save(table, options.csv)
-  return [options.output, options.csv]
-
-
 def _candidates(options):
   """Returns the groups of runs that the options leave."""
   from baselines.figures import horizon_runs
@@ -95,7 +107,9 @@ def _candidates(options):
 
   columns = [options.quantity]
   if options.select == _BEST:
-    columns.append(options.selected_by)
+    columns.append(rate_options.rule_of(options).quantity)
+  else:
+    rate_options.refuse_rule(options, f"select is '{options.select}'")
   groups = rate_runs.load_groups(options.runs, columns)
   if not options.decay:
     groups = [group for group in groups if not group.decays]
@@ -108,22 +122,19 @@ def _candidates(options):
       groups, options.client_learning_rates, options.server_learning_rate
   )
   horizon_runs.check_one_task(groups)
+  if options.select == _EQUAL:
+    return rate_runs.with_equal_rates(groups)
   return groups
 
 
-def _selected(options, candidates):
-  """Returns the groups to draw, and the rule if one was followed."""
+def _best(candidates, rule):
+  """Returns the groups with the best eta of each gamma."""
   from baselines.figures import rate_runs
 
-  if options.select == _EQUAL:
-    return rate_runs.with_equal_rates(candidates), None
-  if options.select == _ALL:
-    return candidates, None
-  rule = rate_options.rule_of(options)
   best = rate_runs.best_of_each(candidates, rule)
   if not best:
     raise ValueError(
         'runs must hold a run that has finished to select the best, found none '
         f'among {len(candidates)} settings.'
     )
-  return best, rule
+  return best

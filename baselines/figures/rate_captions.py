@@ -14,22 +14,36 @@ _SETUP = {
     'theta': r'$\Theta$',
     'server_optimizer': 'server',
 }
+# And of LocalUpdateDecay.
+_DECAY = {
+    'window': '$W$',
+    'patience': '$P$',
+    'cooldown': '$C$',
+    'min_improvement': r'$\Delta$',
+    'client_decay': r'$\alpha$',
+    'server_decay': r'$\beta$',
+}
 
 
-def name_lines(groups: Sequence[rate_runs.RateGroup]) -> list[str]:
+def name_lines(
+    groups: Sequence[rate_runs.RateGroup], *, shows_eta: bool = False
+) -> list[str]:
   """Returns the names of lines: gamma, and what else tells groups apart.
 
-  LocalUpdateDecay is named as such, with the gamma that it starts from.
+  LocalUpdateDecay is named as such, with the rates that it starts from.
 
   Args:
     groups: The groups that are drawn.
+    shows_eta: Whether eta is named even if it is the same in all.
   """
   constant = [group for group in groups if not group.decays]
   is_diagonal = len(constant) > 1 and all(
       group.client_learning_rate == group.server_learning_rate
       for group in constant
   )
-  shows_eta = len({group.server_learning_rate for group in groups}) > 1
+  shows_eta = (
+      shows_eta or len({group.server_learning_rate for group in groups}) > 1
+  )
   names = []
   for group in groups:
     alike = [other for other in groups if other.decays == group.decays]
@@ -52,8 +66,7 @@ def describe(groups: Sequence[rate_runs.RateGroup]) -> list[str]:
   runs = [run for group in groups for run in group.all_runs]
   parts = list(dict.fromkeys(group.task for group in groups))
   settings = [group.settings for group in groups]
-  setup = [f'{s} {_values_text(settings, name)}' for name, s in _SETUP.items()]
-  parts.append(', '.join(setup))
+  parts.append(_numbers_text(settings, _SETUP))
   etas = {group.server_learning_rate for group in groups}
   if len(etas) == 1:
     parts.append(f'{_symbol("server_learning_rate")} = {min(etas):g}')
@@ -71,11 +84,25 @@ def describe(groups: Sequence[rate_runs.RateGroup]) -> list[str]:
   return parts
 
 
+def describe_decay(groups: Sequence[rate_runs.RateGroup]) -> list[str]:
+  """Returns a part that says how rates decay, if any of the groups' do."""
+  settings = [group.settings for group in groups if group.decays]
+  if not settings:
+    return []
+  rule = _values_text(settings, 'decay_rule')
+  numbers = _numbers_text(settings, _DECAY)
+  return [f'decay: LocalUpdateDecay from these rates ({rule}: {numbers})']
+
+
 def describe_rule(
     groups: Sequence[rate_runs.RateGroup], rule: rate_runs.Rule
 ) -> str:
   """Returns how the best eta was found among `groups`."""
   constant = [group for group in groups if not group.decays] or list(groups)
+  if len({group.family for group in constant}) == len(constant):
+    return 'one {} for each {}, found before'.format(
+        *map(_symbol, reversed(rate_runs.RATES))
+    )
   counts = sorted({rule.num_rounds(group) for group in constant})
   last = ' or '.join(map(str, counts))
   rounds = 'round' if last == '1' else f'{last} rounds'
@@ -108,21 +135,37 @@ def rate_text(value: float) -> str:
   return f'{value:.4g}'
 
 
+def plain_text(text: str) -> str:
+  """Returns a name or a caption without its marks of formulas."""
+  return text.replace('$', '').replace('\\', '')
+
+
 def _rates_text(
     group: rate_runs.RateGroup, shows_eta: bool, is_diagonal: bool
 ) -> str:
-  gamma, eta = map(_symbol, rate_runs.RATES)
-  text = f'{gamma} = {rate_text(group.client_learning_rate)}'
-  if is_diagonal:
-    return f'{gamma} = {eta} = {rate_text(group.client_learning_rate)}'
-  if shows_eta:
-    text += f', {eta} = {rate_text(group.server_learning_rate)}'
-  return f'decay from {text}' if group.decays else text
+  # One formula: legends are laid out by the letters of their texts.
+  gamma, eta = (_symbol(name).strip('$') for name in rate_runs.RATES)
+  value = rate_text(group.client_learning_rate)
+  text = f'{gamma}={eta}={value}' if is_diagonal else f'{gamma}={value}'
+  if shows_eta and not is_diagonal:
+    text += f', {eta}={rate_text(group.server_learning_rate)}'
+  return f'decay: ${text}$' if group.decays else f'${text}$'
+
+
+def _numbers_text(
+    settings: Sequence[Mapping[str, Any]], names: Mapping[str, str]
+) -> str:
+  """Returns the symbols and values of those settings that there are."""
+  return ', '.join(
+      f'{symbol} {_values_text(settings, name)}'
+      for name, symbol in names.items()
+      if any(name in values for values in settings)
+  )
 
 
 def _values_text(settings: Iterable[Mapping[str, Any]], name: str) -> str:
   found = {values[name] for values in settings if name in values}
-  return ' or '.join(map(str, sorted(found))) or '-'
+  return ' or '.join(map(str, sorted(found)))
 
 
 def _symbol(name: str) -> str:

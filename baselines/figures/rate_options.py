@@ -1,11 +1,13 @@
 """Options that say how the best eta is found, and what is made of them."""
 
 import argparse
+import pathlib
 from typing import Any
 
 from baselines.figures import values
 
 _MAX_ROUNDS = 10**9
+_LAST_ROUNDS = 100
 _QUANTITIES = (
     'loss_before_training', 'population_loss', 'example_weighted_loss',
 )
@@ -16,15 +18,14 @@ def add_rule_options(parser: argparse.ArgumentParser) -> None:
   parser.add_argument(
       '--selected_by',
       choices=_QUANTITIES,
-      default=_QUANTITIES[0],
-      help='the loss by which the best eta is found (default: %(default)s)',
+      help='the loss by which the best eta is found (default: '
+      f'{_QUANTITIES[0]})',
   )
   parser.add_argument(
       '--last_rounds',
       type=values.whole(1, _MAX_ROUNDS),
-      default=100,
       help='the rounds at the end that it is averaged over, at most a tenth of '
-      'a run (default: %(default)s)',
+      f'a run (default: {_LAST_ROUNDS})',
   )
 
 
@@ -41,21 +42,37 @@ def rule_of(options: argparse.Namespace) -> Any:
   """Returns the `rate_runs.Rule` that the options ask for."""
   from baselines.figures import rate_runs
 
-  return rate_runs.Rule(options.selected_by, options.last_rounds)
+  return rate_runs.Rule(
+      options.selected_by or _QUANTITIES[0],
+      options.last_rounds or _LAST_ROUNDS,
+  )
+
+
+def refuse_rule(options: argparse.Namespace, why: str) -> None:
+  """Raises ValueError if an option of the rule was given that has no use.
+
+  Args:
+    options: Parsed options.
+    why: Why it has none.
+  """
+  for name in ('selected_by', 'last_rounds'):
+    value = getattr(options, name)
+    if value is not None:
+      raise ValueError(f'{name} would be ignored: {why}, found {value!r}.')
 
 
 def constant_groups(options: argparse.Namespace) -> list[Any]:
   """Returns the runs whose rates do not decay, grouped.
 
   Args:
-    options: With `runs` and `selected_by`.
+    options: With `runs` and those of `add_rule_options`.
 
   Raises:
     ValueError: If there is none, or one cannot be read or has no such loss.
   """
   from baselines.figures import rate_runs
 
-  found = rate_runs.load_groups(options.runs, [options.selected_by])
+  found = rate_runs.load_groups(options.runs, [rule_of(options).quantity])
   groups = [group for group in found if not group.decays]
   if not groups:
     raise ValueError(
@@ -63,3 +80,14 @@ def constant_groups(options: argparse.Namespace) -> list[Any]:
         f'{len(found)} settings.'
     )
   return groups
+
+
+def save_lines(table: Any, path: pathlib.Path) -> None:
+  """Writes the table of lines that were drawn, their names as plain text."""
+  from baselines.figures import rate_captions
+  from baselines.figures import tables
+
+  if not table.empty:
+    names = [rate_captions.plain_text(name) for name in table['line']]
+    table = table.assign(line=names)
+  tables.save(table, path)

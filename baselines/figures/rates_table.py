@@ -79,10 +79,10 @@ def notes(
   ]
   for task in dict.fromkeys(group.task for group in groups):
     same = [group for group in groups if group.task == task]
-    parts = [_plain(part) for part in rate_captions.describe(same)]
+    parts = rate_captions.describe(same)
     etas = sorted({group.server_learning_rate for group in same})
     parts.append(f'eta {", ".join(map(rate_captions.rate_text, etas))}')
-    found.append(f'Of {"; ".join(parts)}.')
+    found.append(f'Of {rate_captions.plain_text("; ".join(parts))}.')
   return found
 
 
@@ -105,8 +105,3 @@ def _cell(row) -> str:
     return _DIVERGED if row.num_diverged == row.num_rates else _UNFINISHED
   text = rate_captions.rate_text(row.server_learning_rate)
   return text + _EDGE if row.at_edge else text
-
-
-def _plain(text: str) -> str:
-  """Returns a part of a caption without its marks of formulas."""
-  return text.replace('$', '').replace('\\', '')

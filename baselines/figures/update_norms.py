@@ -35,11 +35,11 @@ def norm_table(
     ValueError: If a block is longer than all runs.
   """
   drawn = [group for group in groups if not group.num_diverged]
-  rows = []
+  rows, rounds = [], 0
   for group, name in zip(drawn, rate_captions.name_lines(drawn)):
     metrics = pd.concat([run.metrics for run in group.all_runs])
-    rounds = metrics['round'].max()
-    for last in range(block, int(rounds) + 1, block):
+    rounds = max(rounds, metrics['round'].max())
+    for last in range(block, metrics['round'].max() + 1, block):
       first = last - block + 1
       norms = metrics.loc[metrics['round'].between(first, last), COLUMN]
       rows.append({
@@ -52,7 +52,6 @@ def norm_table(
           'sd': norms.std(),
       })
   if drawn and not rows:
-    rounds = max(run.metrics['round'].max() for g in drawn for run in g.all_runs)
     raise ValueError(
         f'block must be at most the rounds of the runs, {rounds}, found '
         f'{block}.'

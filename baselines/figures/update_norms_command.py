@@ -38,7 +38,6 @@ def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
   """
   from baselines.figures import horizon_runs
   from baselines.figures import rate_runs
-  from baselines.figures import tables
   from baselines.figures import update_norms
 
   found = rate_runs.load_groups(options.runs, [update_norms.COLUMN])
@@ -56,5 +55,5 @@ def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
   )
   if options.csv is None:
     return [options.output]
-  tables.save(table, options.csv)
+  rate_options.save_lines(table, options.csv)
   return [options.output, options.csv]
