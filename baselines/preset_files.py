@@ -1,13 +1,15 @@
-"""The flag files that come with the package, by name.
+"""Flag files: those that come with the package, by name, and any other.
 
-Unlike other flag files, they may hold `--preset` themselves.
+A file holds a flag a line; lines that start with # are comments. It may hold
+`--preset` and `--flagfile` itself.
 """
 
 import pathlib
 from typing import Sequence
 
 _FOLDER = pathlib.Path(__file__).parent / 'presets'
-_FLAGS = ('--preset', '-preset')
+_PRESET = ('--preset', '-preset')
+_FLAGFILE = ('--flagfile', '-flagfile')
 
 
 def names() -> list[str]:
@@ -16,30 +18,56 @@ def names() -> list[str]:
 
 
 def expand(arguments: Sequence[str]) -> list[str]:
-  """Returns arguments with the flags of each preset in its place.
+  """Returns arguments with the flags of each file in its place.
 
   Args:
-    arguments: The arguments of a command, some of them `--preset=NAME`.
+    arguments: The arguments of a command, some of them `--preset=NAME`,
+      `--flagfile=PATH` or `--flagfile PATH`.
 
   Raises:
-    ValueError: If there is no such preset; lists those there are.
+    ValueError: If there is no such preset (lists those there are), or a file
+      cannot be read or holds itself.
   """
-  expanded = []
-  for argument in arguments:
-    flag, _, name = argument.partition('=')
-    if flag in _FLAGS:
-      expanded += expand(_read(name))
+  return _expand(arguments, ())
+
+
+def _expand(
+    arguments: Sequence[str], within: tuple[pathlib.Path, ...]
+) -> list[str]:
+  expanded, rest = [], list(arguments)
+  while rest:
+    argument = rest.pop(0)
+    flag, equals, name = argument.partition('=')
+    if flag in _FLAGFILE and not equals and rest:
+      name = rest.pop(0)
+    if flag in _PRESET:
+      expanded += _read(_preset_path(name), within)
+    elif flag in _FLAGFILE:
+      expanded += _read(pathlib.Path(name).expanduser(), within)
     else:
       expanded.append(argument)
   return expanded
 
 
-def _read(name: str) -> list[str]:
-  """Returns the flags of a preset."""
+def _preset_path(name: str) -> pathlib.Path:
   if name not in names():
     raise ValueError(
         f'preset must be one of {", ".join(names())}; found {name!r}.'
     )
-  lines = (_FOLDER / f'{name}.flags').read_text().splitlines()
+  return _FOLDER / f'{name}.flags'
+
+
+def _read(path: pathlib.Path, within: tuple[pathlib.Path, ...]) -> list[str]:
+  """Returns the flags of a file, those of files that it names included."""
+  resolved = path.resolve()
+  if resolved in within:
+    raise ValueError(f'flagfile must not hold itself, found {path}.')
+  try:
+    lines = path.read_text(encoding='utf-8').splitlines()
+  except (OSError, ValueError) as error:
+    raise ValueError(
+        f'flagfile must be a file that can be read: {error}.'
+    ) from error
   stripped = (line.strip() for line in lines)
-  return [line for line in stripped if line and not line.startswith('#')]
+  flags = [f for f in stripped if f and not f.startswith(('#', '//'))]
+  return _expand(flags, (*within, resolved))

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# All of the CEAL paper in runs/paper2/SCALE; goes on where it stopped. --scale
-# tiny (2 runs), cpu (10; logistic data: f at each 25th query), paper (at all);
-# --mnist DIR, the idx files, else 8x8 digits; --tune, search for rates too.
+# All of the CEAL paper in runs/paper2/SCALE. --scale tiny (2 runs), cpu (10, with
+# f at each 25th query), paper (at all); --mnist DIR, else 8x8 digits; --tune.
 set -euo pipefail
-scale=cpu data=() tuned=()
+scale=cpu mnist= tuned=()
 while (($#)); do
   case $1 in
-    --scale) scale=${2-}; shift 2 ;;
-    --mnist) data=(--data_source=idx "--data_dir=$(realpath "$2")"); shift 2 ;;
+    --scale) scale=${2:?}; shift 2 ;;
+    --mnist) mnist=$(realpath -e "${2:?}"); shift 2 ;;
     --tune) tuned=(_tune); shift ;;
     *) echo "paper2_figures.sh: unknown argument $1" >&2; exit 2 ;;
   esac
@@ -20,6 +19,7 @@ case $scale in
 esac
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 mkdir -p "runs/paper2/$scale" && cd "runs/paper2/$scale"
+data=(${mnist:+--data_source=idx "--data_dir=$mnist"})
 sweep() { localupdate-sweep --preset="paper2_$1" --output_dir="$1" "${@:2}"; }
 for study in '' _codes _growth _sensitivity "${tuned[@]}"; do
   sweep "synthetic$study" --sweep_seeds=$seeds

@@ -7,6 +7,8 @@ from baselines import settings
 from baselines.algorithms import columns
 from baselines.settings import setting
 
+# Codes carry integers of 31 bits, and queries are counted in as many.
+_MOST = 2**31
 CEAL_CODES = ('signed_unary', 'elias_gamma', 'run_length')
 QSGD_CODES = ('fixed_width', *CEAL_CODES)
 
@@ -27,7 +29,8 @@ class HorizonConfig:
   QUERIES_MOVE: ClassVar[bool] = True
 
   horizon: int = setting(
-      2000, 'T, the queries of each client; the run ends with them.', minimum=1
+      2000, 'T, the queries of each client; the run ends with them.', minimum=1,
+      below=_MOST,
   )
   step_size: float = setting(0.1, 'eta, the rate of all steps.', above=0.0)
   regret_every: Optional[int] = setting(
@@ -72,7 +75,9 @@ class FedAvgConfig(_RivalConfig):
 class FedPaqConfig(_RivalConfig):
   """Settings of FedPAQ."""
 
-  quantization_levels: int = setting(3, 's, the levels of QSGD.', minimum=1)
+  quantization_levels: int = setting(
+      3, 's, the levels of QSGD.', minimum=1, below=_MOST
+  )
   code: str = setting(
       'fixed_width', 'The code whose bits are counted.', choices=QSGD_CODES
   )
@@ -107,7 +112,8 @@ class CealConfig(HorizonConfig):
       'sigma: its square bounds the expected squared norm of the noise of one '
       'query; by default as measured at the initial point, for the tasks whose '
       'f is known as a formula.',
-      above=0.0,
+      above=1e-12,
+      below=1e12,
   )
   failure_probability: float = setting(0.1, 'delta.', above=0.0, below=1.0)
   uplink_resolution: float = setting(
@@ -119,9 +125,12 @@ class CealConfig(HorizonConfig):
       below=1.0,
   )
   sample_constant: float = setting(
-      40.0, 'The constant in s_j, the samples of stage j.', above=0.0
+      40.0, 'The constant in s_j, the samples of stage j.', above=1e-12,
+      below=1e12,
   )
-  first_stage: int = setting(1, 'The stage j of the first epoch.', minimum=1)
+  first_stage: int = setting(
+      1, 'The stage j of the first epoch.', minimum=1, below=100
+  )
   threshold_factor: float = setting(
       4.0, 'A norm passes from so many times tau_j.', above=0.0
   )

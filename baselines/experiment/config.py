@@ -218,7 +218,8 @@ def find_setting(config: ExperimentConfig, name: str) -> tuple[str, Any]:
   for component, values in config.components.items():
     if name in (f.name for f in dataclasses.fields(values)):
       return component, getattr(values, name)
-  raise ValueError(f'There is no setting {name!r}.')
+  algorithm = algorithms.algorithm_name(config.algorithm)
+  raise ValueError(f'{name} would be ignored: algorithm {algorithm} has none.')
 
 
 def replace_settings(

@@ -5,6 +5,7 @@ here knows a setting by name, and nothing below the commands sees a flag.
 """
 
 import dataclasses
+import itertools
 import textwrap
 from typing import Any, NamedTuple, Sequence
 
@@ -171,13 +172,15 @@ def help_text(description: str, types: Sequence[type]) -> str:
   )]
   seen = set()
   for kind in types:
-    lines += ['', kind.__doc__.split('\n')[0]]
-    for field in dataclasses.fields(kind):
-      text = [_heading(field), *_indented(_described(field))]
-      # Algorithms share settings, but not always their defaults.
-      if tuple(text) not in seen:
-        lines += text
-      seen.add(tuple(text))
+    # Algorithms share settings, but not always their defaults.
+    texts = [
+        (_heading(field), *_indented(_described(field)))
+        for field in dataclasses.fields(kind)
+    ]
+    new = [text for text in texts if text not in seen]
+    if new:
+      lines += ['', kind.__doc__.split('\n')[0], *itertools.chain(*new)]
+    seen.update(new)
   return '\n'.join(lines)
 
 

@@ -55,6 +55,7 @@ def run_experiment(
   if interruption.requested:
     return summary.summarize(config, folder)
   workbench.check(config)
+  workbench.tools(config)  # What cannot be built leaves no folder.
   with folder.locked():
     # Another process may have worked on it while this one was loading.
     if plan_lib.find_stage(config, folder) != plan_lib.DONE:

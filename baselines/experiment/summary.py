@@ -23,7 +23,7 @@ class RunSummary:
     status: Its status, a word of `run_folder`, or `not started`.
     round: The last round that metrics.csv holds.
     reason: Why it failed, or what diverged.
-    first_population_loss: f(x) of the first evaluation.
+    first_population_loss: f(x) before training, None if it was not evaluated.
     population_loss: f(x) of the last evaluation.
     test_accuracy: Of the last evaluation.
     last_loss: Mean of loss_before_training over the last tenth of the rounds,
@@ -65,7 +65,9 @@ def summarize(
       status=status.status if status else 'not started',
       round=max(len(rows) - 1, 0),
       reason=status.reason if status else '',
-      first_population_loss=population[0] if population else None,
+      first_population_loss=(
+          records.number(rows[0], 'population_loss') if rows else None
+      ),
       population_loss=population[-1] if population else None,
       test_accuracy=accuracy[-1] if accuracy else None,
       last_loss=_last_mean(losses, config.num_rounds or len(losses)),
@@ -99,8 +101,6 @@ def nothing_known(
 
 def run_table(outcome: RunSummary) -> str:
   """Returns the closing table of a single run."""
-  import pandas as pd  # pylint: disable=g-import-not-at-top
-
   cells = {
       'run': outcome.path,
       'status': status_text(outcome),
@@ -116,7 +116,8 @@ def run_table(outcome: RunSummary) -> str:
       'seconds': f'{outcome.seconds:.1f}',
   }
   cells = {name: cell for name, cell in cells.items() if cell != '-'}
-  return pd.Series(cells).to_string()
+  width = max(map(len, cells)) + 2
+  return '\n'.join(f'{name:{width}}{cell}' for name, cell in cells.items())
 
 
 def status_text(outcome: RunSummary) -> str:

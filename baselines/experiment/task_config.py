@@ -37,7 +37,8 @@ class TaskConfig:
       'default the first one of the task.',
   )
   data_dir: Optional[str] = setting(
-      None, "Folder with the data, in the layout of TFF's cache."
+      None,
+      "Folder with the data: TFF's databases, or for idx the files of MNIST.",
   )
   data_seed: Optional[int] = setting(
       None,

@@ -130,20 +130,25 @@ class Workbench:
     """Fills in what the theory computes from f, if f is known."""
     if not known_constants.are_missing(config):
       return config
-    weights = _initial_weights(config, task)
     found = self._make(
         ('constants', config.task, config.run),
-        lambda: known_constants.measure(
-            self._objective(config.task, task),
-            regret_lib.flatten_weights(weights.trainable),
-            config.run.batch_size,
-        ),
+        lambda: self._measure(config, task),
+    )
+    return known_constants.fill(config, found)
+
+  def _measure(
+      self, config: config_lib.ExperimentConfig, task: task_lib.Task
+  ) -> known_constants.Constants:
+    found = known_constants.measure(
+        self._objective(config.task, task),
+        regret_lib.flatten_weights(_initial_weights(config, task).trainable),
+        config.run.batch_size,
     )
     self._report(
         f'measured: noise_scale {found.noise_scale:.6g}, smoothness '
         f'{found.smoothness:.6g}'
     )
-    return known_constants.fill(config, found)
+    return found
 
   def _regret(
       self, config: config_lib.ExperimentConfig, task: task_lib.Task
@@ -187,14 +192,17 @@ class Workbench:
     started = time.monotonic()
     with warnings.catch_warnings(record=True) as caught:
       warnings.simplefilter('always', UserWarning)
-      driver = algorithms.load_builder(config.algorithm)(
-          config.algorithm,
-          model=model,
-          run=config.run,
-          task=task,
-          server_optimizer=config.server_optimizer,
-          rate=config.rate,
-      )
+      try:
+        driver = algorithms.load_builder(config.algorithm)(
+            config.algorithm,
+            model=model,
+            run=config.run,
+            task=task,
+            server_optimizer=config.server_optimizer,
+            rate=config.rate,
+        )
+      except ValueError as error:
+        raise command.InputError(command.one_line(error)) from error
     for warning in caught:
       self._report(f'warning: {warning.message}')
     jit = config.execution.jit

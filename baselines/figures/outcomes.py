@@ -29,7 +29,8 @@ NOTES = (
     'is named. Rounds: those in which anything was sent.',
     'Ratios are of means, to the runs of FedPAQ and FedAvg that agree in the '
     'task, the settings of the run and the horizon; where FedPAQ has several '
-    'codes, to the one with fixed_width. A dash: there are no such runs.',
+    'codes, to the one with fixed_width. A dash: no such runs have finished, '
+    'or those of several settings.',
 )
 
 
@@ -124,7 +125,9 @@ def _reference(
   found = [
       i
       for i, other in enumerate(groups)
-      if other.algorithm == algorithm and other.experiment == group.experiment
+      if other.algorithm == algorithm
+      and other.experiment == group.experiment
+      and other.runs
   ]
   if len(found) > 1:
     found = [i for i in found if code_of(groups[i]) == _REFERENCE_CODE]

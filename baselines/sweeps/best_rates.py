@@ -23,18 +23,20 @@ def best_rates_table(outcomes: Sequence[summary.RunSummary]) -> pd.DataFrame:
 
   Returns:
     Columns: the settings that differ, the rates, the mean score over the seeds,
-    the number of runs; empty unless at least two rates were compared.
+    the number of runs; only where at least two rates were compared.
   """
   table = results.results_table(outcomes)
   score = 'last_loss' if table['cumulative_regret'].isna().all() else (
       'cumulative_regret'
   )
-  tuned = [c for c in _TUNED if table[c].nunique() > 1]
-  if not tuned:
-    return table.iloc[:0]
-  best = table[table['best'] != '']
-  stop = list(table.columns).index('sampling_seed')
-  keys = [c for c in table.columns[:stop] if not best[c].isna().all()]
+  settings = list(table.columns[: list(table.columns).index('sampling_seed')])
+  rates = table[list(_TUNED)].apply(tuple, axis=1)
+  others = [table[c].astype(str) for c in settings if c not in _TUNED]
+  best = table[(table['best'] != '') & (rates.groupby(others).transform(
+      'nunique') > 1)]
+  if best.empty:
+    return best
+  keys = [c for c in settings if not best[c].isna().all()]
   grouped = best.groupby(keys, dropna=False, sort=False)[score]
   means = grouped.agg(['mean', 'size']).reset_index()
   return means.rename(columns={'mean': score, 'size': 'runs'})

@@ -18,6 +18,7 @@ _VARIED = {
     'sweep_sampling_seeds': ('sampling_seed', int),
     'sweep_seeds': ('seeds', int),
 }
+_MOST_VALUES = 10_000
 _SEEDS = ('data_seed', 'model_seed', 'sampling_seed')
 # Mantissas of logarithmic grids, by name.
 _GRIDS = {
@@ -132,9 +133,15 @@ def _values(
   try:
     values = [value for part in text.split(',') for value in expand(part)]
   except (ValueError, OverflowError) as error:
+    form = 'A:B with A <= B' if kind is int else 'GRID:A:B with A <= B'
     raise ValueError(
-        f'{name} must be numbers separated by commas, found {text!r}.'
+        f'{name} must be numbers separated by commas, or {form}, found '
+        f'{text!r}.'
     ) from error
+  if len(values) > _MOST_VALUES:
+    raise ValueError(
+        f'{name} must be at most {_MOST_VALUES} values, found {len(values)}.'
+    )
   if len(set(values)) != len(values):
     raise ValueError(f'{name} must name each value once, found {text!r}.')
   return values
@@ -146,7 +153,7 @@ def _expand_seeds(part: str) -> list[int]:
   first, last = map(int, part.split(':'))
   if last < first:
     raise ValueError('An empty range.')
-  return list(range(first, last + 1))
+  return list(range(first, min(last, first + _MOST_VALUES) + 1))
 
 
 def _expand_rates(part: str) -> list[float]:

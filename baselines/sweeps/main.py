@@ -33,9 +33,7 @@ def main(arguments: list[str]) -> int:
   own = (grid_lib.GridConfig, sweep_config.SweepOutputConfig)
   asked = flags.parse_own(arguments, _DESCRIPTION, *own)
   output = asked[sweep_config.SweepOutputConfig]
-  configs = variants.plan_points(
-      arguments, _DESCRIPTION, asked[grid_lib.GridConfig], own
-  )
+  configs = variants.plan_points(arguments, _DESCRIPTION, asked)
   if output.shard is not None:
     configs = shards.shard_of(configs, output.shard)
   folder = pathlib.Path(output.output_dir).expanduser()

@@ -1,7 +1,7 @@
 """Variants: sets of flags of which each makes an experiment of its own."""
 
 import shlex
-from typing import Sequence
+from typing import Any, Mapping, Sequence
 
 from baselines.experiment import command
 from baselines.experiment import config as config_lib
@@ -37,27 +37,33 @@ def split_variants(text: str) -> list[list[str]]:
 def plan_points(
     arguments: Sequence[str],
     description: str,
-    grid: grid_lib.GridConfig,
-    own: Sequence[type],
+    asked: Mapping[type, Any],
 ) -> list[config_lib.ExperimentConfig]:
   """Returns the points of all variants, each once, those of one together.
 
   Args:
     arguments: The command's arguments.
     description: What the command does, for `--help`.
-    grid: What they ask for, without the variants' own flags.
-    own: The dataclasses of the command's own settings.
+    asked: The command's own settings by their dataclass, `GridConfig` among
+      them, without the flags of variants.
 
   Raises:
     command.InputError: If flags or values are refused, or data cannot be read.
   """
   configs = []
-  for added in split_variants(grid.sweep_variants or ''):
-    parsed = flags.parse_experiment([*arguments, *added], description, *own)
-    if parsed.extra[grid_lib.GridConfig].sweep_variants != grid.sweep_variants:
-      raise command.InputError(
-          f'sweep_variants must not be in a variant, found {added}.'
+  variants = asked[grid_lib.GridConfig].sweep_variants
+  for added in split_variants(variants or ''):
+    parsed = flags.parse_experiment([*arguments, *added], description, *asked)
+    for kind, settings in parsed.extra.items():
+      is_own = kind is grid_lib.GridConfig  # A variant may have own lists.
+      found, wanted = (
+          s.sweep_variants if is_own else s for s in (settings, asked[kind])
       )
+      if found != wanted:
+        raise command.InputError(
+            'sweep_variants and where results go must not be in a variant, '
+            f'found {" ".join(added)!r}.'
+        )
     try:
       points = grid_lib.points(
           parsed.config, parsed.extra[grid_lib.GridConfig], parsed.given

@@ -45,7 +45,7 @@ def test_presets_may_hold_presets(folder):
 
 
 def test_other_arguments_stay_as_they_are(folder):
-  arguments = ['--presets=base', '--flagfile=--preset=base', 'preset=base', '']
+  arguments = ['--presets=base', '--flagfiles=x', 'preset=base', '']
   assert preset_files.expand(arguments) == arguments
 
 
@@ -57,3 +57,34 @@ def test_unknown_preset_is_refused_with_those_there_are(folder, argument):
       ValueError, match='preset must be one of base, other, third; found'
   ):
     preset_files.expand([argument])
+
+
+@pytest.mark.parametrize('flag', ['--flagfile=', '-flagfile=', '--flagfile'])
+def test_flag_files_may_hold_presets_and_files(folder, tmp_path, flag):
+  (tmp_path / 'a.txt').write_text('// C.\n--preset=base\n--rounds=5\n')
+  (tmp_path / 'b.txt').write_text(f'--flagfile={tmp_path}/a.txt\n--jit=on\n')
+  path = str(tmp_path / 'b.txt')
+  arguments = [flag + path] if '=' in flag else [flag, path]
+  assert preset_files.expand(['--x=1', *arguments, '--y=2']) == [
+      '--x=1', '--task=digits', '--rounds=3', '--rounds=5', '--jit=on', '--y=2'
+  ]
+
+
+def test_file_that_holds_itself_is_refused(folder, tmp_path):
+  (tmp_path / 'a.txt').write_text(f'--flagfile={tmp_path}/b.txt\n')
+  (tmp_path / 'b.txt').write_text(f'--flagfile={tmp_path}/a.txt\n')
+  with pytest.raises(ValueError, match='must not hold itself, found .*a.txt'):
+    preset_files.expand([f'--flagfile={tmp_path}/a.txt'])
+  twice = tmp_path / 'c.txt'
+  twice.write_text('--rounds=1\n')
+  assert len(preset_files.expand([f'--flagfile={twice}'] * 2)) == 2
+
+
+@pytest.mark.parametrize('name', ['', 'missing.txt', '.', 'binary'])
+def test_file_that_cannot_be_read_is_refused(
+    folder, tmp_path, monkeypatch, name
+):
+  monkeypatch.chdir(tmp_path)
+  (tmp_path / 'binary').write_bytes(b'\xff\xfe\x00')
+  with pytest.raises(ValueError, match='flagfile must be a file that can be'):
+    preset_files.expand([f'--flagfile={name}'])

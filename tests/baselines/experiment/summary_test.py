@@ -104,8 +104,8 @@ def test_runs_without_regret_have_none_in_the_table(tmp_path):
   outcome = summary.summarize(_CONFIG, _folder(tmp_path, [1.0, 2.0]))
   assert outcome.cumulative_regret is None
   assert outcome.uplink_bits is outcome.downlink_bits is None
-  assert 'regret' not in summary.run_table(outcome)
-  assert 'bits' not in summary.run_table(outcome)
+  assert 'cumulative_regret' not in summary.run_table(outcome)
+  assert 'link_bits' not in summary.run_table(outcome)
 
 
 def test_rounds_of_ceal_have_no_number_to_be_compared_with(tmp_path):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from baselines.experiment import flags
 from baselines.figures import main
 from baselines.sweeps import config as sweep_config
 from baselines.sweeps import grid
@@ -24,11 +25,8 @@ def _points(tmp_path):
       '--sweep_client_learning_rates=5', '--sweep_server_learning_rates=5',
       f'--flagfile={tmp_path / "new" / "a.flags"}',
   ]
-  text = (tmp_path / 'new' / 'a.flags').read_text()
-  found = text.splitlines()[1].partition('=')[2]
-  points = variants.plan_points(
-      arguments, 'A command.', grid.GridConfig(sweep_variants=found), _OWN
-  )
+  asked = flags.parse_own(arguments, 'A command.', *_OWN)
+  points = variants.plan_points(arguments, 'A command.', asked)
   return [tuple(point.rates.values()) for point in points]
 
 

@@ -56,9 +56,7 @@ def _arguments(study, scale, data_dir):
 def _points(study, scale='paper', data_dir='d', *arguments):
   arguments = [*_arguments(study, scale, data_dir), *arguments]
   asked = flags.parse_own(arguments, 'A command.', *_OWN)
-  return variants.plan_points(
-      arguments, 'A command.', asked[grid.GridConfig], _OWN
-  )
+  return variants.plan_points(arguments, 'A command.', asked)
 
 
 def _rates(points):

@@ -48,9 +48,7 @@ def _parse_sweep(name, *arguments):
 def _points(name, *arguments):
   arguments = [f'--preset={name}', *arguments]
   asked = flags.parse_own(arguments, 'A command.', *_OWN)
-  return variants.plan_points(
-      arguments, 'A command.', asked[grid.GridConfig], _OWN
-  )
+  return variants.plan_points(arguments, 'A command.', asked)
 
 
 def _algorithms(name, *arguments):

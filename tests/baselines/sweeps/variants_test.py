@@ -14,9 +14,7 @@ _OWN = (grid.GridConfig, sweep_config.SweepOutputConfig)
 
 def _plan(*arguments):
   asked = flags.parse_own(arguments, 'A command.', *_OWN)
-  return variants.plan_points(
-      arguments, 'A command.', asked[grid.GridConfig], _OWN
-  )
+  return variants.plan_points(arguments, 'A command.', asked)
 
 
 def _names(configs):
@@ -94,8 +92,11 @@ def test_variant_may_be_a_preset_and_win_over_it():
 
 
 @pytest.mark.parametrize('arguments, message', [
+    (['--sweep_variants=;--dry_run'], 'must not be in a variant, found'),
+    (['--sweep_variants=;--shard=1/2'], 'must not be in a variant, found'),
+    (['--sweep_variants=--output_dir=x'], 'must not be in a variant, found'),
     (['--sweep_variants=--theta=1:2;--sweep_variants=--rounds=3'],
-     'sweep_variants must not be in a variant'),
+     'must not be in a variant, found'),
     (['--sweep_variants=--theta=1:2;--algorithm=fedavg'], "'fedavg'"),
     (['--theta=1:2', '--sweep_variants=--algorithm=ceal'],
      "theta would be ignored: algorithm is 'ceal'"),
@@ -103,7 +104,7 @@ def test_variant_may_be_a_preset_and_win_over_it():
       '--sweep_variants=--algorithm=fed_avg --step_size=1'],
      'step_size would be ignored: the grid varies it'),
     (['--sweep_step_sizes=1,2', '--sweep_variants=--theta=1:2'],
-     "no setting 'step_size'"),
+     'step_size would be ignored'),
     (['--sweep_variants=--clients_per_round=101;--theta=k2'],
      'clients_per_round must be at most 100'),
     (['--sweep_variants=;stray'], 'flags must start with --'),
