@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All of the CEAL paper in runs/paper2/SCALE. --scale tiny (2 runs), cpu (10, with
+# All of paper 2 in runs/paper2/SCALE. --scale tiny (2 runs), cpu (10, with
 # f at each 25th query), paper (at all); --mnist DIR, else 8x8 digits; --tune.
 set -euo pipefail
 scale=cpu mnist= tuned=()

@@ -144,6 +144,10 @@ def _true_norm_fn(
     with tf.GradientTape() as tape:
       tape.watch(weights)
       loss = losses.training(weights, task.train.features)
-    return tf.linalg.global_norm(tf.nest.flatten(tape.gradient(loss, weights)))
+    # Dense: slices may hold a row several times.
+    gradient = tf.nest.map_structure(
+        tf.convert_to_tensor, tape.gradient(loss, weights)
+    )
+    return tf.linalg.global_norm(tf.nest.flatten(gradient))
 
   return true_norm

@@ -93,14 +93,14 @@ class ExecutionConfig:
 
   jit: str = setting(
       'auto',
-      'Whether XLA compiles the round: auto (except convolutional and '
-      'recurrent models on CPU), on or off.',
+      'Whether XLA compiles the work: auto (except convolutional models on '
+      'CPU), on or off.',
       choices=('auto', 'on', 'off'),
   )
   clients: str = setting(
       'auto',
       'How the clients of a round are computed: one after another (loop), '
-      'several at a time (parallel, without XLA); auto picks.',
+      'several at a time (parallel); auto picks.',
       choices=('auto', 'loop', 'parallel'),
   )
   devices: str = setting(
@@ -117,11 +117,6 @@ class ExecutionConfig:
 
   def __post_init__(self) -> None:
     settings.check_settings(self)
-    if self.jit == 'on' and self.clients == 'parallel':
-      raise ValueError(
-          "clients must not be 'parallel' with jit 'on': it works without XLA "
-          'only.'
-      )
 
 
 @dataclasses.dataclass(frozen=True)

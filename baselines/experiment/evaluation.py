@@ -6,6 +6,8 @@ all examples; both are reported.
 """
 
 from collections.abc import Callable
+from concurrent import futures
+import os
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
@@ -14,6 +16,9 @@ import tensorflow_federated as tff
 
 from baselines.tasks import clients
 from baselines.tasks import task as task_lib
+
+# Fewer examples at a time make matrix products slow.
+_SMALLEST_BATCH = 32
 
 
 class Evaluation(NamedTuple):
@@ -39,7 +44,8 @@ class Evaluator:
 
   One compiled function runs over batches of one size, the last one padded;
   sums are taken in float64. Memory grows with the data only by the losses, a
-  few numbers per example.
+  few numbers per example. Where operations have one thread each (see
+  `execution.configure`), batches share the cores; that changes no number.
   """
 
   def __init__(
@@ -55,7 +61,8 @@ class Evaluator:
     Args:
       task: The task.
       model: The model, of `task.build_model`.
-      batch_size: Examples that are evaluated at once.
+      batch_size: Examples that are evaluated at once, by all threads together
+        if a thread then still has 32 of them.
       jit: Whether to compile with XLA; None decides: where recurrent steps
         are many small kernels, that is on a GPU unless the model convolves.
 
@@ -71,7 +78,10 @@ class Evaluator:
       has_gpu = bool(tf.config.get_visible_devices('GPU'))
       jit = has_gpu and not task.convolutional
     self._task = task
-    self._batch_size = batch_size
+    self._threads = _count_threads()
+    self._batch_size = min(
+        batch_size, max(batch_size // self._threads, _SMALLEST_BATCH)
+    )
     self._evaluate_batch = _build_evaluate_batch(task, model, jit)
 
   def evaluate(self, weights: Any) -> Evaluation:
@@ -114,13 +124,20 @@ class Evaluator:
   ) -> np.ndarray:
     """Returns float64 [1 or 3, N]: loss (, correct, weight) per example."""
     num_examples, size = len(arrays.features[0]), self._batch_size
-    results = []
-    for start in range(0, num_examples, size):
+
+    def evaluate_from(start):
       batch = (
           _pad(feature[start : start + size], size)
           for feature in arrays.features
       )
-      results.append(self._evaluate_batch(weights, *batch))
+      return self._evaluate_batch(weights, *batch)
+
+    starts = range(0, num_examples, size)
+    if self._threads == 1:
+      results = [evaluate_from(start) for start in starts]
+    else:
+      with futures.ThreadPoolExecutor(self._threads) as pool:
+        results = list(pool.map(evaluate_from, starts))
     # Fetched at the end: an accelerator computes on while batches are queued.
     values = np.concatenate([r.numpy() for r in results], axis=1)
     return values[:, :num_examples].astype(np.float64)
@@ -141,6 +158,14 @@ def client_uniform_mean(losses: np.ndarray, offsets: np.ndarray) -> float:
   owner = np.repeat(np.arange(len(sizes)), sizes)
   sums = np.bincount(owner, weights=losses, minlength=len(sizes))
   return float(np.mean(sums[sizes > 0] / sizes[sizes > 0]))
+
+
+def _count_threads() -> int:
+  """Returns how many batches to evaluate at a time."""
+  has_gpu = bool(tf.config.get_visible_devices('GPU'))
+  if has_gpu or tf.config.threading.get_intra_op_parallelism_threads() != 1:
+    return 1
+  return len(os.sched_getaffinity(0))
 
 
 def _pad(feature: np.ndarray, size: int) -> np.ndarray:

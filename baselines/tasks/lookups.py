@@ -1,9 +1,9 @@
-"""Rows of a table by index, with gradients that are the same on every device.
+"""Rows of a table by index, with gradients that are summed in a fixed order.
 
-TensorFlow's own gradient of a gather is sparse, made dense by additions whose
-order is not fixed on a GPU. Here it is one matrix product. The forward pass is
-a gather all the same: on CPUs the product costs more than the rest of a model
-whose table is most of its weights.
+On a CPU the gradient is `tf.IndexedSlices`, the rows that were used: a local
+step of LocalUpdate then leaves the other rows alone. Their additions have no
+fixed order on a GPU: where TensorFlow sees one, the gradient is one matrix
+product, and dense. The forward pass reads the used rows only, on both.
 """
 
 from typing import Any
@@ -25,11 +25,12 @@ def rows_of(table: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
   @tf.custom_gradient
   def look_up(table: tf.Tensor) -> Any:
     def grad(upstream):
-      one_hot = tf.one_hot(
-          tf.reshape(indices, [-1]), table.shape[0], dtype=table.dtype
-      )
-      flat = tf.reshape(upstream, [-1, table.shape[1]])
-      return tf.matmul(one_hot, flat, transpose_a=True)
+      flat_indices = tf.reshape(indices, [-1])
+      rows = tf.reshape(upstream, [-1, table.shape[1]])
+      if not _has_gpu():
+        return _slices(rows, flat_indices, table)
+      one_hot = tf.one_hot(flat_indices, table.shape[0], dtype=table.dtype)
+      return tf.matmul(one_hot, rows, transpose_a=True)
 
     return tf.gather(table, indices), grad
 
@@ -54,13 +55,31 @@ def weighted_sums(
   @tf.custom_gradient
   def multiply(table: tf.Tensor) -> Any:
     def grad(upstream):
+      if not _has_gpu():
+        rows = weights[..., tf.newaxis] * upstream[:, tf.newaxis]
+        return _slices(
+            tf.reshape(rows, [-1, table.shape[1]]),
+            tf.reshape(indices, [-1]),
+            table,
+        )
       dense = scatter(indices, weights, table.shape[0])
       return tf.matmul(dense, upstream, transpose_a=True)
 
     rows = tf.gather(table, indices)
-    return tf.reduce_sum(weights[..., tf.newaxis] * rows, axis=1), grad
+    sums = tf.matmul(tf.expand_dims(weights, 1), rows)
+    return tf.squeeze(sums, 1), grad
 
   return multiply(tf.convert_to_tensor(table))
+
+
+def _has_gpu() -> bool:
+  return bool(tf.config.get_visible_devices('GPU'))
+
+
+def _slices(
+    rows: tf.Tensor, indices: tf.Tensor, table: tf.Tensor
+) -> tf.IndexedSlices:
+  return tf.IndexedSlices(rows, indices, tf.shape(table, tf.int64))
 
 
 def scatter(

@@ -15,7 +15,13 @@ def configure(
   """Prepares TensorFlow's devices and names those that client work uses.
 
   Call it before anything else runs on TensorFlow: memory growth cannot be
-  switched on once a GPU is in use (then the setting in force is kept).
+  switched on once a GPU is in use, nor threads be chosen (then the settings in
+  force are kept).
+
+  Without a GPU an operation gets one thread, unless a number is set already
+  (`tf.config.threading`, or the variable TF_NUM_INTRAOP_THREADS): the clients
+  of a cohort are what the cores share. Threads that share the small operations
+  of a local step wait for each other longer than they compute.
 
   Args:
     devices: `'auto'` (every visible GPU, else the first CPU), or names such as
@@ -35,6 +41,7 @@ def configure(
     ValueError: If a device does not exist or is named twice.
   """
   _grow_memory()
+  _choose_threads()
   gpus = tf.config.list_logical_devices('GPU')
   if require_gpu and not gpus:
     raise RuntimeError(
@@ -68,6 +75,19 @@ def _grow_memory() -> None:
       tf.config.experimental.set_memory_growth(gpu, True)
     except RuntimeError:  # already in use: the setting in force is kept
       return
+
+
+def _choose_threads() -> None:
+  if tf.config.list_physical_devices('GPU'):
+    return
+  threading = tf.config.threading
+  if threading.get_intra_op_parallelism_threads() or os.environ.get(
+      'TF_NUM_INTRAOP_THREADS'):
+    return
+  try:
+    threading.set_intra_op_parallelism_threads(1)
+  except RuntimeError:  # already in use: the setting in force is kept
+    return
 
 
 def _resolve(devices, gpus) -> tuple[str, ...]:

@@ -39,11 +39,13 @@ class ExecutionOptions:
     devices: Names from `devices.configure`; several share each cohort, in
       contiguous parts.
     jit: `'on'` compiles the round with XLA, `'off'` runs TensorFlow's own
-      kernels; `'auto'` takes XLA where it compiles, except for convolutions
-      and recurrent models on a CPU, where TensorFlow's kernels are faster.
+      kernels; `'auto'` takes XLA where it compiles, except for convolutions on
+      a CPU, where TensorFlow's kernels are faster.
     clients: `'loop'` (one after another), `'parallel'` (several at a time on
-      the cores; still summed in order; without XLA only); `'auto'` picks
-      `'parallel'` where XLA is not used and client work has no variables.
+      the cores; still summed in order; XLA then compiles the work of a client,
+      not the round); `'auto'` picks `'parallel'` where XLA is not used, and on
+      a CPU for recurrent models and for 100,000 weights or more. Client work
+      with variables is never parallel.
   """
 
   devices: tuple[str, ...] = _HOST
@@ -58,10 +60,6 @@ class ExecutionOptions:
     if self.clients not in _CLIENTS:
       raise ValueError(
           f'clients: must be one of {_CLIENTS}, got {self.clients!r}.'
-      )
-    if self.jit == 'on' and self.clients == 'parallel':
-      raise ValueError(
-          "clients: 'parallel' works without XLA only, got jit='on'."
       )
 
 
@@ -161,7 +159,7 @@ class CompiledRound:
 
   def _build(self, leaves, size, stacked):
     build = self._graph.build(
-        size, jit=self.jit, clients=self._options.clients, stacked=stacked
+        size, jit=self.jit, clients=self._clients(), stacked=stacked
     )
     specs = [tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in leaves]
     if self._options.devices != _HOST:
@@ -173,10 +171,19 @@ class CompiledRound:
   def _wants_jit(self):
     if self._options.jit != 'auto' or self._jit_failed:
       return self._options.jit == 'on'
-    if self._options.clients == 'parallel' or self._graph.needs_host:
+    if self._graph.needs_host:
       return False
-    on_cpu = any('CPU' in device for device in self._options.devices)
-    return not (on_cpu and self._graph.slow_in_xla)
+    return not (self._on_cpu() and self._graph.convolves)
+
+  def _clients(self):
+    """'loop' or 'parallel'."""
+    if self._options.clients != 'auto':
+      return self._options.clients
+    heavy = self._on_cpu() and self._graph.is_heavy
+    return 'parallel' if heavy or not self.jit else 'loop'
+
+  def _on_cpu(self):
+    return any('CPU' in device for device in self._options.devices)
 
 
 class Program:

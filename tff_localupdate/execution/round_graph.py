@@ -7,11 +7,15 @@ import tensorflow as tf
 
 from tff_localupdate.execution import devices as devices_lib
 from tff_localupdate.execution import forms
+from tff_localupdate.execution import values
 
 _CONVOLUTIONS = frozenset((
     'Conv2D', 'Conv3D', 'DepthwiseConv2dNative', 'Conv2DBackpropInput',
     'Conv2DBackpropFilter', 'FusedConv2D',
 ))
+
+# From here on two cores gain more than a program for each client costs.
+_MANY_WEIGHTS = 100_000
 
 
 class RoundResult(NamedTuple):
@@ -33,9 +37,11 @@ class RoundGraph:
   """The imported parts of a MapReduceForm and the graph that joins them.
 
   Attributes:
-    slow_in_xla: Whether client work contains what XLA runs far slower on a CPU
-      than TensorFlow does: convolutions, and loops inside its loop of local
-      steps (recurrent models).
+    convolves: Whether client work convolves, which XLA runs far slower on a
+      CPU than TensorFlow does.
+    is_heavy: Whether the work of a client takes far longer than starting a
+      program: it has loops inside its loop of local steps (recurrent models),
+      or large weights.
     needs_host: Whether client work contains what XLA cannot compile at all
       (data sets, variables, tables).
   """
@@ -55,8 +61,10 @@ class RoundGraph:
     self._num_server = len(self._prepare.parameter_types)
     self._num_results = len(self._update.result_types)
     ops = self._work[0].op_types
-    self.slow_in_xla = (
-        bool(ops & _CONVOLUTIONS) or self._work[0].loop_depth > 1
+    self.convolves = bool(ops & _CONVOLUTIONS)
+    self.is_heavy = (
+        self._work[0].loop_depth > 1
+        or values.num_elements(self._prepare.result_types) >= _MANY_WEIGHTS
     )
     self.needs_host = self._work[0].has_state or any(
         'Dataset' in op or 'Iterator' in op for op in ops
@@ -69,13 +77,16 @@ class RoundGraph:
 
     Args:
       size: Number of clients.
-      jit: Whether XLA compiles it.
-      clients: See `ExecutionOptions`.
+      jit: Whether XLA compiles it: all of it for clients one after another,
+        each client's work by itself for parallel ones.
+      clients: 'loop' or 'parallel', see `ExecutionOptions`.
       stacked: Whether the cohort's leaves are stacked over the clients, or
         given client after client.
     """
     shards = _shards(size, len(self._devices))
-    whole = jit and len(self._devices) == 1
+    parallel = clients == 'parallel' and stacked and not self._work[0].has_state
+    by_client = jit and parallel
+    whole = jit and not by_client and len(self._devices) == 1
 
     def fused(*leaves):
       state = list(leaves[: self._num_server])
@@ -85,7 +96,8 @@ class RoundGraph:
       partials = [
           self._shard(index, last - first, broadcast,
                       self._part(cohort, first, last, stacked),
-                      stacked, clients, jit=jit and not whole, xla=jit)
+                      stacked, parallel, by_client,
+                      jit=jit and not by_client and not whole)
           for index, (first, last) in enumerate(shards) if last > first
       ]
       with tf.device(self._devices[0]):
@@ -113,15 +125,19 @@ class RoundGraph:
     width = len(self._work[0].parameter_types) - len(self._prepare.result_types)
     return cohort[first * width : last * width]
 
-  def _shard(self, index, size, broadcast, part, stacked, clients, *, jit, xla):
+  def _shard(
+      self, index, size, broadcast, part, stacked, parallel, by_client, *, jit
+  ):
     """Client work and partial sums of one device's clients."""
 
     def run(*leaves):
       shared = list(leaves[: len(broadcast)])
       own = list(leaves[len(broadcast) :])
       work = self._work[index]
+      if by_client:
+        work = work.compiled()
       partial = (
-          self._run_stacked(work, shared, own, size, clients, xla)
+          self._run_stacked(work, shared, own, size, parallel)
           if stacked else self._run_unrolled(work, shared, own, size)
       )
       return self._flat(partial)
@@ -142,11 +158,7 @@ class RoundGraph:
       partial = self._add(partial, work(client + broadcast))
     return partial
 
-  def _run_stacked(self, work, broadcast, cohort, size, clients, xla):
-    parallel = (
-        not xla and not work.has_state and clients in ('auto', 'parallel')
-    )
-
+  def _run_stacked(self, work, broadcast, cohort, size, parallel):
     def body(i, *flat):
       # Not leaf[i], which XLA turns into a padded copy of the whole cohort.
       client = work([_row(leaf, i) for leaf in cohort] + broadcast)

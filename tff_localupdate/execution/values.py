@@ -5,6 +5,7 @@ The order of leaves is TFF's own: depth first, fields in the order of the type.
 
 import collections
 from collections.abc import Callable, Iterator, Mapping
+import math
 from typing import Any, Optional
 
 import numpy as np
@@ -70,6 +71,12 @@ def leaf_types(type_spec: Optional[tff.Type]) -> list[tff.Type]:
         leaf for i in range(len(type_spec)) for leaf in leaf_types(type_spec[i])
     ]
   return [type_spec]
+
+
+def num_elements(leaf_types: list[tff.Type]) -> int:
+  """How many numbers tensors of these types hold at least."""
+  shapes = [t.shape for t in leaf_types if isinstance(t, tff.TensorType)]
+  return sum(math.prod(n or 1 for n in shape or ()) for shape in shapes)
 
 
 def leaf_spec(type_spec: tff.Type) -> tf.TensorSpec:

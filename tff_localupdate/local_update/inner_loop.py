@@ -6,6 +6,7 @@ from typing import Any, Union
 import tensorflow as tf
 
 from tff_localupdate import theta as theta_lib
+from tff_localupdate.local_update import gradients
 from tff_localupdate.local_update import local_steps as local_steps_lib
 
 # Maps (weights, batch) to the scalar mean loss of the batch.
@@ -157,7 +158,9 @@ def sum_gradients(
 
   def take_step(step, point, state, total, observed):
     batch = batch_of_step(step)
-    loss, gradient = loss_and_gradient(loss_fn, point, batch)
+    loss, gradient = loss_and_gradient(
+        loss_fn, point, batch, dense=not local_steps.takes_slices
+    )
     gradient, point, state = mover.move(step, point, gradient, state)
     total = add_gradient(step, total, gradient)
     observed = tf.nest.map_structure(
@@ -187,9 +190,20 @@ def batch_at(batches: Any, step: Union[int, tf.Tensor]) -> Any:
 
 
 def loss_and_gradient(
-    loss_fn: LossFn, weights: Any, batch: Any
+    loss_fn: LossFn, weights: Any, batch: Any, dense: bool = True
 ) -> tuple[tf.Tensor, Any]:
-  """Returns the loss and its dense gradient, 0 where a weight is not used."""
+  """Returns the loss and its gradient, 0 where a weight is not used.
+
+  Args:
+    loss_fn: As for `inner_loop`.
+    weights: A structure of tensors.
+    batch: The batch.
+    dense: Whether all of the gradient is tensors; else it may hold
+      `tf.IndexedSlices` for weights of which the batch uses some rows only.
+
+  Returns:
+    The loss, and the gradient in the structure of the weights.
+  """
   weights = tf.nest.map_structure(tf.convert_to_tensor, weights)
   with tf.GradientTape(watch_accessed_variables=False) as tape:
     tape.watch(weights)
@@ -197,7 +211,7 @@ def loss_and_gradient(
   gradient = tape.gradient(
       loss, weights, unconnected_gradients=tf.UnconnectedGradients.ZERO
   )
-  return loss, densify(gradient, weights)
+  return loss, densify(gradient, weights) if dense else gradient
 
 
 def densify(gradient: Any, weights: Any) -> Any:
@@ -245,21 +259,19 @@ def _weighting(
   *earlier, last = theta.weights
   if all(weight == last for weight in earlier):
     return (
-        lambda step, total, gradient: tf.nest.map_structure(
-            tf.add, total, gradient
-        ),
+        lambda step, total, gradient: gradients.add(total, gradient),
         last,
     )
   if not any(earlier):
-    return lambda step, total, gradient: gradient, last
+    return lambda step, total, gradient: densify(gradient, total), last
   theta_k = tf.constant(theta.weights, dtype)
 
   def add_weighted(step, total, gradient):
     # 0 times a gradient is 0 here even if the gradient is not finite.
-    return tf.nest.map_structure(
-        lambda t, g: t + tf.math.multiply_no_nan(g, theta_k[step]),
+    return gradients.add(
         total,
         gradient,
+        lambda g: tf.math.multiply_no_nan(g, theta_k[step]),
     )
 
   return add_weighted, 1.0

@@ -13,6 +13,7 @@ import tensorflow_federated as tff
 
 from tff_localupdate import arguments
 from tff_localupdate import server_optimizers
+from tff_localupdate.local_update import gradients
 
 # For each optimizer, the settings that it reads and their defaults.
 _OPTIMIZER_DEFAULTS = {
@@ -106,6 +107,11 @@ class LocalSteps:
           f'found {len(factors)}.'
       )
 
+  @property
+  def takes_slices(self) -> bool:
+    """Whether gradients may hold `tf.IndexedSlices`, as absent rows stay."""
+    return self.optimizer == 'sgd' and not self.proximal_strength
+
   def start(self, weights: Any, client_learning_rate: tf.Tensor) -> 'Mover':
     """Returns what takes the steps of one client in one round.
 
@@ -149,7 +155,7 @@ class LocalSteps:
     optimizer = self._build_optimizer()
     if optimizer is None:
       return (), lambda rate, point, gradient, state: (
-          tf.nest.map_structure(lambda x, g: x - rate * g, point, gradient),
+          gradients.subtract(point, gradient, lambda g: rate * g),
           state,
       )
 

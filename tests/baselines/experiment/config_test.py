@@ -38,11 +38,6 @@ def test_numpy_seed_equals_python_seed_and_zero_is_a_seed():
   )
 
 
-def test_parallel_clients_under_xla_are_refused():
-  with pytest.raises(ValueError, match="clients must not be 'parallel'"):
-    config.ExecutionConfig(jit='on', clients='parallel')
-
-
 def test_replace_settings_finds_components_and_checks_again():
   changed = config.replace_settings(
       config.ExperimentConfig(), client_learning_rate=0.0, rounds=7

@@ -155,3 +155,42 @@ def test_bad_arguments():
   empty, model = _task([([], [])], 'float32')
   with pytest.raises(ValueError, match='at least one example'):
     evaluation.Evaluator(empty, model)
+
+
+def test_threads_change_no_number(monkeypatch):
+  generator = np.random.default_rng(0)
+  pairs = [
+      (generator.standard_normal((n, 2)), generator.integers(0, 2, n))
+      for n in (150, 1, 99)
+  ]
+  results, sizes = [], []
+  for threads in (1, 3):
+    monkeypatch.setattr(evaluation, '_count_threads', lambda n=threads: n)
+    task, model = _task(
+        pairs, 'float64', test=pairs[:1], accuracy_fn=_sign_accuracy
+    )
+    evaluator = evaluation.Evaluator(task, model, batch_size=96)
+    evaluate_batch = evaluator._evaluate_batch
+
+    def spy(weights, x, y, evaluate_batch=evaluate_batch):
+      sizes.append(len(x))
+      return evaluate_batch(weights, x, y)
+
+    evaluator._evaluate_batch = spy
+    results.append(evaluator.evaluate(((_WEIGHTS,), ())))
+  # 250 and 150 examples by 96, then by 96 / 3.
+  assert sizes == [96] * (3 + 2) + [32] * (8 + 5)
+  assert results[0] == results[1]
+
+
+@pytest.mark.parametrize('gpus, threads, expected', [
+    ([], 1, 5), ([], 2, 1), ([], 0, 1), (['gpu'], 1, 1)
+])
+def test_batches_share_the_cores_where_operations_have_one_thread(
+    monkeypatch, gpus, threads, expected):
+  monkeypatch.setattr(tf.config, 'get_visible_devices', lambda _: gpus)
+  monkeypatch.setattr(
+      tf.config.threading, 'get_intra_op_parallelism_threads', lambda: threads
+  )
+  monkeypatch.setattr(evaluation.os, 'sched_getaffinity', lambda _: range(5))
+  assert evaluation._count_threads() == expected

@@ -27,9 +27,35 @@ def _value_and_gradients(function, upstream):
       tape.watch(table)
       output = function(table)
       value = tf.reduce_sum(upstream * output**3)
-    gradient = tape.gradient(value, table)
+    gradient = tf.convert_to_tensor(tape.gradient(value, table))
     square = tf.reduce_sum(gradient**2)
-  return output, gradient, outer.gradient(square, table)
+  second = tf.convert_to_tensor(outer.gradient(square, table))
+  return output, gradient, second
+
+
+@pytest.fixture(params=[False, True], ids=['cpu', 'gpu'], autouse=True)
+def has_gpu(request, monkeypatch):
+  """Both ways to take gradients are compared, on the CPU."""
+  monkeypatch.setattr(lookups, '_has_gpu', lambda: request.param)
+  return request.param
+
+
+def test_gradients_are_rows_on_cpus_and_dense_on_gpus(has_gpu):
+  indices = _INDICES.astype(np.int32)
+  for function in (
+      lambda table: lookups.rows_of(table, indices),
+      lambda table: lookups.weighted_sums(table, indices, _WEIGHTS),
+  ):
+    table = tf.constant(_TABLE)
+    with tf.GradientTape() as tape:
+      tape.watch(table)
+      value = tf.reduce_sum(function(table))
+    gradient = tape.gradient(value, table)
+    if has_gpu:
+      assert gradient.shape == (7, 3)
+    else:
+      assert gradient.values.shape == (12, 3)
+      np.testing.assert_array_equal(gradient.indices, _INDICES.ravel())
 
 
 @pytest.mark.parametrize('jit_compile', [None, True])

@@ -121,3 +121,28 @@ def test_gradient_inside_a_loop():
     )[-1]
     expected -= 0.1 * gradient
   np.testing.assert_allclose(run(weights[2]), expected, rtol=1e-12)
+
+
+def _curvature(layer, x, mask, weights, upstream, vector):
+  """Returns the Hessian of sum(u h^2) in the weights times a vector."""
+  with tf.GradientTape() as outer:
+    outer.watch(weights)
+    with tf.GradientTape() as tape:
+      tape.watch(weights)
+      value = tf.reduce_sum(upstream * layer(x, mask, *weights) ** 2)
+    gradient = tape.gradient(value, weights)
+  return outer.gradient(gradient, weights, output_gradients=vector)
+
+
+@pytest.mark.parametrize('jit_compile', [None, True])
+def test_second_derivatives_equal_those_of_the_plain_recurrence(jit_compile):
+  x, mask, weights, upstream = _arguments('float64')
+  generator = np.random.default_rng(1)
+  vector = [tf.constant(generator.standard_normal(w.shape)) for w in weights]
+  arguments = x, mask, weights, upstream, vector
+  expected = _curvature(_plain_lstm, *arguments)
+  compiled = tf.function(_curvature, jit_compile=jit_compile)
+  found = compiled(lstm.lstm_layer, *arguments)
+  for a, b in zip(expected, found, strict=True):
+    assert np.abs(a).max() > 0.1
+    np.testing.assert_allclose(b, a, rtol=1e-10, atol=1e-12)

@@ -133,7 +133,8 @@ def _step(model, values, x, y):
     tape.watch(weights)
     output = model.predict_on_batch((weights, ()), x, training=True)
     loss = model.loss(output, y)
-  return output, loss, tape.gradient(loss, weights)
+  gradients = map(tf.convert_to_tensor, tape.gradient(loss, weights))
+  return output, loss, tuple(gradients)
 
 
 @pytest.mark.parametrize('model_id, factor', [('logistic', 8),

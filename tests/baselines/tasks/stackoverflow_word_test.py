@@ -139,7 +139,8 @@ def test_equals_tffs_model(dtype):
       tape.watch(weights)
       output = model.predict_on_batch((weights, ()), x, training=True)
       loss = model.loss(output, y)
-    return output, loss, tape.gradient(loss, weights)
+    gradients = map(tf.convert_to_tensor, tape.gradient(loss, weights))
+    return output, loss, tuple(gradients)
 
   for expected, found in zip(reference_step(), step(), strict=True):
     for a, b in zip(

@@ -72,3 +72,23 @@ def test_require_gpu_fails_without_one():
     pytest.skip('this machine has a GPU')
   with pytest.raises(RuntimeError, match='require_gpu'):
     devices.configure(require_gpu=True)
+
+
+@pytest.mark.parametrize('chosen, variable, gpus, expected', [
+    (0, None, [], [1]), (4, None, [], []), (0, '2', [], []),
+    (0, None, ['gpu'], []),
+])
+def test_operations_get_one_thread_unless_a_number_is_set(
+    monkeypatch, chosen, variable, gpus, expected):
+  settings = []
+  threading = tf.config.threading
+  monkeypatch.setattr(
+      threading, 'get_intra_op_parallelism_threads', lambda: chosen)
+  monkeypatch.setattr(
+      threading, 'set_intra_op_parallelism_threads', settings.append)
+  monkeypatch.setattr(tf.config, 'list_physical_devices', lambda _: gpus)
+  monkeypatch.delenv('TF_NUM_INTRAOP_THREADS', raising=False)
+  if variable:
+    monkeypatch.setenv('TF_NUM_INTRAOP_THREADS', variable)
+  devices._choose_threads()
+  assert settings == expected

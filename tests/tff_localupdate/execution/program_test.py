@@ -7,6 +7,7 @@ import tensorflow as tf
 from tests.tff_localupdate.execution.context_test import build_process
 from tff_localupdate import execution
 from tff_localupdate.execution import program
+from tff_localupdate.execution import round_graph
 
 BOTH = ('/device:CPU:0', '/device:CPU:1')
 
@@ -21,7 +22,6 @@ def _process():
     (dict(jit='maybe'), 'jit'),
     (dict(clients='all'), 'clients'),
     (dict(devices=()), 'devices'),
-    (dict(jit='on', clients='parallel'), 'without XLA'),
 ])
 def test_options_are_checked(options, words):
   with pytest.raises(ValueError, match=words):
@@ -39,6 +39,40 @@ def test_auto_keeps_convolutions_off_xla_on_cpus():
   assert execution.compile_process(_process(), devices=BOTH[:1]).jit
 
 
+def _nested_loops(vector):
+  def outer(k, total):
+    def inner(j, total):
+      return j + 1, total + tf.reduce_sum(vector)
+
+    return k + 1, tf.while_loop(lambda j, _: j < 2, inner, (0, total))[1]
+
+  return tf.while_loop(lambda k, _: k < 3, outer, (0, 0.0))[1]
+
+
+@pytest.mark.parametrize('client_fn, many_weights, expected', [
+    (tf.reduce_sum, 3, 'loop'),
+    (tf.reduce_sum, 2, 'parallel'),  # The state is two numbers.
+    (_nested_loops, 3, 'parallel'),
+])
+def test_auto_runs_heavy_clients_in_parallel_programs(
+    monkeypatch, client_fn, many_weights, expected):
+  built = []
+  build = round_graph.RoundGraph.build
+
+  def spy(self, size, **kwargs):
+    built.append((kwargs['jit'], kwargs['clients']))
+    return build(self, size, **kwargs)
+
+  monkeypatch.setattr(round_graph.RoundGraph, 'build', spy)
+  monkeypatch.setattr(round_graph, '_MANY_WEIGHTS', many_weights)
+  process = build_process((np.float32, [6]), client_fn)
+  program_ = execution.compile_process(process, devices=BOTH[:1])
+  vectors = np.arange(18, dtype=np.float32).reshape(3, 6)
+  _, total = program_.next(program_.initialize(), vectors)
+  assert built == [(True, expected)]
+  assert total == 153 * (1 if client_fn is tf.reduce_sum else 6)
+
+
 def test_auto_falls_back_where_xla_cannot_compile():
   def unsupported(value):
     return tf.strings.to_number(tf.strings.as_string(value))
@@ -50,17 +84,21 @@ def test_auto_falls_back_where_xla_cannot_compile():
   assert total == 3.5 and not program_.jit
 
 
-def test_parallel_clients_give_the_bits_of_the_loop():
+@pytest.mark.parametrize('jit', ['off', 'on'])
+def test_parallel_clients_give_the_numbers_of_the_loop(jit):
   results = []
   for clients in ('loop', 'parallel'):
     program_ = execution.compile_process(
-        _process(), devices=BOTH[:1], jit='off', clients=clients)
+        _process(), devices=BOTH[:1], jit=jit, clients=clients)
     values = np.random.default_rng(1).normal(size=(50, 6, 6))
     state = program_.initialize()
     for _ in range(5):
       state, total = program_.next(state, values.astype(np.float32) / 10)
     results.append((total, state.total.numpy()))
-  assert results[0] == results[1]
+  if jit == 'off':
+    assert results[0] == results[1]
+  # XLA merges operations of a whole round otherwise than those of a client.
+  np.testing.assert_allclose(results[0], results[1], rtol=1e-6)
 
 
 def test_cohort_leaves_must_agree_about_their_size():

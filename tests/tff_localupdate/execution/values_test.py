@@ -106,3 +106,11 @@ def test_nothing_has_no_leaves():
   assert codec.flatten(None) == [] and codec.leaf_types == []
   empty = values.Codec(tff.to_type(collections.OrderedDict()))
   assert empty.flatten(()) == []
+
+
+def test_num_elements_counts_open_sizes_once_and_no_sequences():
+  found = values.num_elements(values.leaf_types(tff.to_type((
+      (np.float32, [3, 4]), np.int32, (np.float32, [None, 5]),
+      tff.SequenceType(np.float32),
+  ))))
+  assert found == 12 + 1 + 5
