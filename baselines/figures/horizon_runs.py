@@ -197,6 +197,9 @@ def describe(groups: Sequence[RunGroup]) -> list[str]:
   parts.append(f'mean of {each} run{"s" if counts[-1] > 1 else ""} each')
   seeds = {run.settings['sampling_seed'] for run in finished}
   parts.append(f'sampling seeds {_ranges_text(seeds)}')
+  data_seeds = {run.settings.get('data_seed') for run in finished} - {None}
+  if len(data_seeds) > 1:
+    parts.append(f'data seeds {_ranges_text(data_seeds)}')
   if {group.settings.get('regret_every') for group in groups} - {1, None}:
     every = _values_text(groups, 'regret_every', ' or ')
     parts.append(

@@ -12,7 +12,6 @@ leaves out positions whose label is padding, as TFF's metric does.
 """
 
 from collections.abc import Sequence
-import os
 from typing import Any
 
 import numpy as np
@@ -21,13 +20,13 @@ import tensorflow_federated as tff
 
 from baselines.tasks import clients
 from baselines.tasks import databases
-from baselines.tasks import downloads
 from baselines.tasks import functional_models
 from baselines.tasks import initializers
 from baselines.tasks import lstm
 from baselines.tasks import registry
 from baselines.tasks import shakespeare_text
 from baselines.tasks import task
+from baselines.tasks import tff_sources
 
 _EMBEDDING = 8
 _UNITS = 256
@@ -135,19 +134,13 @@ def _load(
     data_source: str, data_dir: str
 ) -> tuple[clients.ClientArrays, clients.ClientArrays]:
   """Reads the training and the test clients."""
-  if data_source == 'synthetic':
-    synthetic = _synthetic_clients()
-    return synthetic, synthetic
-  spec = databases.SHAKESPEARE
-  if data_source == 'download':
-    path = downloads.ensure_downloaded(
-        spec, data_dir, tff.simulation.datasets.shakespeare.load_data
-    )
-  else:
-    path = os.path.join(data_dir, spec.file_name)
-  return (
-      read_split(path, spec.train_split),
-      read_split(path, spec.test_split),
+  return tff_sources.load_splits(
+      databases.SHAKESPEARE,
+      data_source,
+      data_dir,
+      load_data=tff.simulation.datasets.shakespeare.load_data,
+      make_synthetic=_synthetic_clients,
+      read_split=read_split,
   )
 
 

@@ -77,7 +77,8 @@ def test_several_settings_have_a_legend(tmp_path, monkeypatch):
 def test_caption_says_what_is_left_out(tmp_path):
   groups = _groups(cases.write_all(tmp_path / 'a'))
   assert epochs.caption(groups, epochs.epoch_table(groups)).endswith(
-      'mean of 2 runs each; sampling seeds 1-2; band: from the least to the '
+      'mean of 2 runs each; sampling seeds 1-2; data seeds 1-2; band: from the '
+      'least to the '
       'greatest of the runs; hollow: only of the runs that completed epoch k '
       'before T; the epoch that T cuts short is left out'
   )

@@ -59,7 +59,8 @@ def test_caption_says_what_the_band_is(tmp_path):
   groups = _groups(tmp_path)
   assert growth.caption(groups) == (
       'task scaled_regression row_sum (synthetic); T = 20, 100; mean of 2 '
-      'runs each; sampling seeds 1-2; band: one standard deviation'
+      'runs each; sampling seeds 1-2; data seeds 1-2; band: one standard '
+      'deviation'
   )
 
 

@@ -72,7 +72,7 @@ def test_description_is_complete(tmp_path):
   groups = _load(cases.write_all(tmp_path))
   assert '; '.join(horizon_runs.describe(groups)) == (
       'task scaled_regression row_sum (synthetic); T = 100; mean of 2 runs '
-      'each; sampling seeds 1-2'
+      'each; sampling seeds 1-2; data seeds 1-2'
   )
 
 
@@ -87,6 +87,7 @@ def test_description_counts_and_says_what_is_left_out(tmp_path):
   assert len(groups[2].runs) == 3 and len(groups[2].all_runs) == 5
   assert horizon_runs.describe(groups)[2:] == [
       'mean of 2-3 runs each', 'sampling seeds 1-2, 7',
+      'data seeds 1-2, 7',
       'f evaluated at the middle of every 25 queries of clients that move '
       'between queries',
       'diverged and left out: 1 of 5 CEAL',
@@ -130,7 +131,7 @@ def test_each_task_is_described(tmp_path):
   groups = _load(tmp_path / 'a', tmp_path / 'b')
   assert horizon_runs.describe_tasks(groups) == [
       'Runs: task scaled_regression row_sum (synthetic); T = 100; mean of 2 '
-      'runs each; sampling seeds 1-2.',
+      'runs each; sampling seeds 1-2; data seeds 1-2.',
       'Runs: task scaled_regression row (synthetic); T = 50; mean of 1 run '
       'each; sampling seeds 1.',
   ]
