@@ -139,7 +139,7 @@ def test_thirty_steps_on_one_batch_halve_the_loss(name, model_id):
       tape.watch(weights)
       output = model.predict_on_batch((weights, ()), x, training=True)
       loss = model.loss(output, y)
-    q = tape.gradient(loss, weights)
+    q = list(map(tf.convert_to_tensor, tape.gradient(loss, weights)))
     first = [0.9 * m + 0.1 * g for m, g in zip(first, q)]
     second = [0.99 * v + 0.01 * g * g for v, g in zip(second, q)]
     scale = rate * tf.sqrt(1 - 0.99**count) / (1 - 0.9**count)
