@@ -82,26 +82,10 @@ class CealDriver(driver.HorizonDriver):
 
 
 def build(
-    algorithm: horizon_configs.CealConfig,
-    *,
-    model: Any,
-    run: Any,
-    task: task_lib.Task,
-    server_optimizer: None,
-    rate: None,
+    algorithm: horizon_configs.CealConfig, context: driver.BuildContext
 ) -> CealDriver:
-  """Builds the process; see `local_update.build` for the arguments.
-
-  Raises:
-    ValueError: If step_size or noise_scale has no value.
-  """
-  del server_optimizer, rate
-  for name in ('step_size', 'noise_scale'):
-    if getattr(algorithm, name) is None:
-      raise ValueError(
-          f'{name} must be given for task {task.name}: it has no formula from '
-          'which it could be computed, found None.'
-      )
+  """Builds CEAL; step_size and noise_scale must have values."""
+  model, run = context.model, context.run
   is_oracle = algorithm.epoch_length == 'oracle'
   process = process_lib.build_ceal(
       model,
@@ -121,7 +105,7 @@ def build(
       code=message_codes.build_code(algorithm.code),
       grid=algorithm.grid,
       epoch_length=algorithm.epoch_length,
-      true_norm_fn=_true_norm_fn(task, model) if is_oracle else None,
+      true_norm_fn=_true_norm_fn(context.task, model) if is_oracle else None,
       clip=algorithm.clip,
       reset_stage=algorithm.reset_stage,
       broadcast_every_exchange=algorithm.broadcast_every_exchange,

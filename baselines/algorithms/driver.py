@@ -8,7 +8,31 @@ import numpy as np
 import tensorflow_federated as tff
 
 from baselines.algorithms import columns
+from baselines.algorithms import rate_config
+from baselines.algorithms import server_optimizer_config
+from baselines.tasks import task as task_lib
 from tff_localupdate import horizon_process
+
+
+class BuildContext(NamedTuple):
+  """What a builder of an algorithm gets besides the algorithm's settings.
+
+  Attributes:
+    model: The task's model, in the dtype of the run.
+    task: The task.
+    run: Has the attributes `batch_size`, `clients_per_round` and `dtype`.
+    server_optimizer: Settings of the server optimizer; None for an algorithm
+      that has none.
+    rate: How the rates change from round to round; None likewise.
+  """
+
+  model: tff.learning.models.FunctionalModel
+  task: task_lib.Task
+  run: Any
+  server_optimizer: Optional[server_optimizer_config.ServerOptimizerConfig] = (
+      None
+  )
+  rate: Optional[rate_config.RateConfig] = None
 
 
 class CohortData(NamedTuple):

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar, Optional
 
-from baselines import settings
+from baselines.algorithms import algorithm_config
 from baselines.algorithms import columns
 from baselines.settings import setting
 
@@ -14,18 +14,15 @@ QSGD_CODES = ('fixed_width', *CEAL_CODES)
 
 
 @dataclasses.dataclass(frozen=True)
-class HorizonConfig:
+class HorizonConfig(algorithm_config.AlgorithmConfig):
   """Settings that CEAL and its rivals have in common.
 
   Attributes:
-    RATES: The settings that are numbers in the state of the process, so that
-      another value needs no other program.
-    EXTRA_COLUMNS: The columns of metrics.csv besides the usual ones.
     QUERIES_MOVE: Whether clients move between the queries of a round.
   """
 
   RATES: ClassVar[tuple[str, ...]] = ('step_size',)
-  EXTRA_COLUMNS: ClassVar[tuple[str, ...]] = columns.MESSAGES
+  OBSERVED: ClassVar[tuple[str, ...]] = ('regret_every',)
   QUERIES_MOVE: ClassVar[bool] = True
 
   horizon: int = setting(
@@ -41,8 +38,13 @@ class HorizonConfig:
       minimum=1,
   )
 
-  def __post_init__(self) -> None:
-    settings.check_settings(self)
+  @property
+  def extra_columns(self) -> tuple[str, ...]:
+    return columns.MESSAGES
+
+  @property
+  def counts_regret(self) -> bool:
+    return self.regret_every is not None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +100,6 @@ class FedComConfig(FedPaqConfig):
 class CealConfig(HorizonConfig):
   """Settings of CEAL. The defaults are the theory's."""
 
-  EXTRA_COLUMNS: ClassVar[tuple[str, ...]] = (*columns.MESSAGES, *columns.CEAL)
   QUERIES_MOVE: ClassVar[bool] = False
 
   step_size: Optional[float] = setting(
@@ -155,6 +156,9 @@ class CealConfig(HorizonConfig):
   )
 
   @property
-  def num_rounds(self) -> None:
-    """Exchanges until the horizon: only the run itself tells."""
-    return None
+  def extra_columns(self) -> tuple[str, ...]:
+    return (*columns.MESSAGES, *columns.CEAL)
+
+  @property
+  def has_data_in_program(self) -> bool:
+    return self.epoch_length == 'oracle'

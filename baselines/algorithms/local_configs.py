@@ -4,6 +4,7 @@ import dataclasses
 from typing import ClassVar, Optional
 
 from baselines import settings
+from baselines.algorithms import algorithm_config
 from baselines.settings import setting
 from tff_localupdate import theta as theta_lib
 
@@ -24,13 +25,8 @@ _CLIENT_OPTIMIZERS: dict[str, dict[str, float]] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class LocalConfig:
-  """Settings that LocalUpdate and its relatives have in common.
-
-  Attributes:
-    RATES: The settings that are numbers in the state of the process, so that
-      another value needs no other program.
-  """
+class LocalConfig(algorithm_config.AlgorithmConfig):
+  """Settings that LocalUpdate and its relatives have in common."""
 
   RATES: ClassVar[tuple[str, ...]] = ('client_learning_rate',)
 
@@ -66,12 +62,15 @@ class LocalConfig:
   )
 
   def __post_init__(self) -> None:
-    settings.check_settings(self)
+    super().__post_init__()
     self._check_quantizer()
 
   @property
-  def EXTRA_COLUMNS(self) -> tuple[str, ...]:  # pylint: disable=invalid-name
-    """The columns of metrics.csv besides the usual ones."""
+  def needs_all_examples(self) -> bool:
+    return self.loss_before_training == 'full'
+
+  @property
+  def extra_columns(self) -> tuple[str, ...]:
     return () if self.uplink_quantizer == 'none' else ('uplink_bits',)
 
   def default_loss(self, decays: bool) -> str:
@@ -221,6 +220,10 @@ class EpochsConfig(_StepsConfig):
           "loss_before_training must not be 'full' with epochs: what is drawn "
           'already is all data of each client.'
       )
+
+  @property
+  def has_data_in_program(self) -> bool:
+    return True  # The largest client decides how many batches there are.
 
   def default_loss(self, decays: bool) -> str:
     return 'drawn'

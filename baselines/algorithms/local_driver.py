@@ -8,7 +8,6 @@ import tensorflow_federated as tff
 from baselines.algorithms import driver
 from baselines.algorithms import local_configs
 from baselines.algorithms import message_codes
-from baselines.algorithms import rate_config
 from tff_localupdate.compression import aggregators
 from tff_localupdate.compression import quantizers
 from tff_localupdate.local_update import client_work
@@ -25,8 +24,7 @@ class LocalDriver(driver.Driver):
       self,
       process: process_lib.LocalUpdateProcess,
       config: local_configs.LocalConfig,
-      rate: Optional[rate_config.RateConfig],
-      run: Any,
+      context: driver.BuildContext,
       *,
       num_batches: int,
       num_epochs: Optional[int] = None,
@@ -36,14 +34,14 @@ class LocalDriver(driver.Driver):
     Args:
       process: The process, at constant rates.
       config: The settings of the algorithm.
-      rate: How the rates change; None for not at all.
-      run: Has the attribute `clients_per_round`.
+      context: Says how the rates change.
       num_batches: How many batches a client draws; in epochs, at most.
       num_epochs: E, if clients go through their data in epochs.
     """
-    super().__init__(_with_changes(process, rate, run))
+    rate = context.rate
+    super().__init__(_with_changes(process, rate, context.run))
     self._num_batches = num_batches
-    self._columns = config.EXTRA_COLUMNS
+    self._columns = config.extra_columns
     self._decays = rate is not None and rate.decays
     self.num_epochs = num_epochs
 

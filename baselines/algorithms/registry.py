@@ -13,11 +13,9 @@ class AlgorithmEntry:
   """One algorithm.
 
   Attributes:
-    config_type: The frozen dataclass of its settings. Its attribute `RATES`
-      names those that live in the state, `EXTRA_COLUMNS` the columns that the
-      algorithm adds to metrics.csv.
-    builder: `module:function` of the builder, whose signature is that of
-      `baselines.algorithms.local_update.build`.
+    config_type: The type of its settings, an `AlgorithmConfig`.
+    builder: `module:function` of the builder, called with the settings and a
+      `driver.BuildContext`; returns a `driver.Driver`.
     has_server_optimizer: Whether there is a server optimizer to be chosen, and
       both rates may change from round to round.
   """
@@ -37,17 +35,17 @@ _RIVALS = 'baselines.algorithms.rival_drivers'
 ALGORITHMS: dict[str, AlgorithmEntry] = {
     'local_update': AlgorithmEntry(
         local_configs.LocalUpdateConfig,
-        'baselines.algorithms.local_update:build',
+        'baselines.algorithms.local_builders:build_local_update',
         has_server_optimizer=True,
     ),
     'local_update_epochs': AlgorithmEntry(
         local_configs.EpochsConfig,
-        'baselines.algorithms.local_update:build_epochs',
+        'baselines.algorithms.local_builders:build_epochs',
         has_server_optimizer=True,
     ),
     'k_maml': AlgorithmEntry(
         local_configs.MamlConfig,
-        'baselines.algorithms.local_update:build_maml',
+        'baselines.algorithms.local_builders:build_maml',
         has_server_optimizer=True,
     ),
     'ceal': AlgorithmEntry(

@@ -34,38 +34,38 @@ class RivalDriver(driver.HorizonDriver):
 
 
 def build_minibatch_sgd(
-    algorithm: horizon_configs.MinibatchSgdConfig, **context: Any
+    algorithm: horizon_configs.MinibatchSgdConfig, context: driver.BuildContext
 ) -> RivalDriver:
-  """Builds Minibatch-SGD; see `local_update.build` for the arguments."""
-  return _build(minibatch_sgd.build_minibatch_sgd, algorithm, **context)
+  """Builds Minibatch-SGD."""
+  return _build(minibatch_sgd.build_minibatch_sgd, algorithm, context)
 
 
 def build_fed_avg(
-    algorithm: horizon_configs.FedAvgConfig, **context: Any
+    algorithm: horizon_configs.FedAvgConfig, context: driver.BuildContext
 ) -> RivalDriver:
-  """Builds FedAvg; see `local_update.build` for the arguments."""
-  return _build(fed_avg.build_fed_avg, algorithm, **context)
+  """Builds FedAvg."""
+  return _build(fed_avg.build_fed_avg, algorithm, context)
 
 
 def build_fed_paq(
-    algorithm: horizon_configs.FedPaqConfig, **context: Any
+    algorithm: horizon_configs.FedPaqConfig, context: driver.BuildContext
 ) -> RivalDriver:
-  """Builds FedPAQ; see `local_update.build` for the arguments."""
+  """Builds FedPAQ."""
   return _build(
-      fed_paq.build_fed_paq, algorithm, **_quantization(algorithm), **context
+      fed_paq.build_fed_paq, algorithm, context, **_quantization(algorithm)
   )
 
 
 def build_fed_com(
-    algorithm: horizon_configs.FedComConfig, **context: Any
+    algorithm: horizon_configs.FedComConfig, context: driver.BuildContext
 ) -> RivalDriver:
-  """Builds FedCOM; see `local_update.build` for the arguments."""
+  """Builds FedCOM."""
   return _build(
       fed_com.build_fed_com,
       algorithm,
+      context,
       server_factor=algorithm.server_factor,
       **_quantization(algorithm),
-      **context,
   )
 
 
@@ -77,15 +77,14 @@ def _quantization(config: horizon_configs.FedPaqConfig) -> dict[str, Any]:
   )
 
 
-def _build(build, config, *, model, run, task, server_optimizer, rate, **own):
-  del task, server_optimizer, rate
+def _build(build, config, context, **own):
   process = build(
-      model,
+      context.model,
       local_steps=config.local_steps,
-      batch_size=run.batch_size,
+      batch_size=context.run.batch_size,
       step_size=config.step_size,
       horizon=config.horizon,
-      dtype=run.dtype,
+      dtype=context.run.dtype,
       **own,
   )
   return RivalDriver(process)

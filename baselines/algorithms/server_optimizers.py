@@ -2,7 +2,7 @@
 
 import tensorflow_federated as tff
 
-from baselines.algorithms import config as config_lib
+from baselines.algorithms import server_optimizer_config
 from tff_localupdate import server_optimizers
 
 _BUILDERS = {
@@ -14,7 +14,7 @@ _BUILDERS = {
 
 
 def build(
-    config: config_lib.ServerOptimizerConfig, dtype: str
+    config: server_optimizer_config.ServerOptimizerConfig, dtype: str
 ) -> tff.learning.optimizers.Optimizer:
   """Returns the server optimizer that `config` describes.
 

@@ -16,7 +16,7 @@ import zipfile
 
 import numpy as np
 
-from baselines.experiment import files
+from baselines import files
 
 _KEPT = 2
 _NAME = re.compile(r'round_(\d{8})\.npz')

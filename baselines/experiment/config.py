@@ -14,9 +14,9 @@ from typing import Any, Optional
 
 from baselines import settings
 from baselines.algorithms import registry as algorithms
-from baselines.algorithms.config import ServerOptimizerConfig
 from baselines.algorithms.local_configs import LocalUpdateConfig
 from baselines.algorithms.rate_config import RateConfig
+from baselines.algorithms.server_optimizer_config import ServerOptimizerConfig
 from baselines.experiment import known_objectives
 from baselines.experiment.task_config import TaskConfig
 from baselines.settings import setting
@@ -174,11 +174,6 @@ class ExperimentConfig:
     return self.run.rounds or self.algorithm.num_rounds
 
   @property
-  def counts_regret(self) -> bool:
-    """Whether the run counts the regret of all queries."""
-    return getattr(self.algorithm, 'regret_every', None) is not None
-
-  @property
   def rates(self) -> dict[str, Optional[float]]:
     """The rates that live in the state of the process, by name."""
     algorithm = self.algorithm
@@ -197,7 +192,7 @@ class ExperimentConfig:
   def _fill_regret(self) -> None:
     if known_objectives.is_known(self.task.task):
       self._fill('algorithm', regret_every=1)
-    elif self.counts_regret:
+    elif self.algorithm.counts_regret:
       raise ValueError(
           f'regret_every would be ignored: f of task {self.task.task} is not '
           f'known as a formula, found {self.algorithm.regret_every!r}.'

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Sequence
 
 from absl import flags
 
-from baselines import preset_files
+from baselines import flag_files
 from baselines import settings
 from baselines.algorithms import registry as algorithms
 from baselines.experiment import command
@@ -141,7 +141,7 @@ def parse(
   if any(a in ('-h', '--help', '-help', '--helpfull') for a in arguments):
     raise command.HelpRequested(help_text(description, types))
   try:
-    arguments = preset_files.expand(arguments)
+    arguments = flag_files.expand(arguments)
   except ValueError as error:
     raise command.InputError(command.one_line(error)) from error
   values = flags.FlagValues()
@@ -168,7 +168,7 @@ def help_text(description: str, types: Sequence[type]) -> str:
   )]
   lines += ['--preset=NAME', *_indented(
       'Read the flags that come with the package under this name. One of: '
-      f'{", ".join(preset_files.names())}.'
+      f'{", ".join(flag_files.names())}.'
   )]
   seen = set()
   for kind in types:

@@ -7,6 +7,9 @@ import numpy as np
 
 from baselines.experiment import config as config_lib
 
+# The settings that stand for them.
+_KNOWN = ('step_size', 'noise_scale')
+
 
 class Constants(NamedTuple):
   """Constants of a problem.
@@ -27,9 +30,9 @@ def check_given(config: config_lib.ExperimentConfig) -> None:
   Raises:
     ValueError: If one is None, and f of the task is not known as a formula.
   """
-  if config.counts_regret:
+  if config.algorithm.counts_regret:
     return
-  for name in ('step_size', 'noise_scale'):
+  for name in _KNOWN:
     if getattr(config.algorithm, name, 0.0) is None:
       raise ValueError(
           f'{name} must be given for task {config.task.task}: it has no '
@@ -40,8 +43,8 @@ def check_given(config: config_lib.ExperimentConfig) -> None:
 def are_missing(config: config_lib.ExperimentConfig) -> bool:
   """Returns whether there are any that `fill` would put into `config`."""
   algorithm = config.algorithm
-  is_asked = hasattr(algorithm, 'noise_scale') and config.counts_regret
-  return is_asked and None in (algorithm.step_size, algorithm.noise_scale)
+  missing = [name for name in _KNOWN if getattr(algorithm, name, 0.0) is None]
+  return bool(missing) and algorithm.counts_regret
 
 
 def measure(

@@ -235,7 +235,7 @@ class _Run:
       round_num += 1
 
   def _draw(self, round_num: int, num_steps: int, num_rows: int) -> data.Drawn:
-    run, algorithm = self.config.run, self.config.algorithm
+    run = self.config.run
     return data.draw_cohort(
         self.tools.task.population,
         seed=run.sampling_seed,
@@ -246,7 +246,7 @@ class _Run:
         num_rows=num_rows,
         batch_size=run.batch_size,
         num_epochs=self.tools.driver.num_epochs,
-        full=getattr(algorithm, 'loss_before_training', '') == 'full',
+        full=self.config.algorithm.needs_all_examples,
     )
 
   def _point(self, state: Any) -> Any:

@@ -11,7 +11,7 @@ import zipfile
 
 import numpy as np
 
-from baselines.experiment import files
+from baselines import files
 from baselines.experiment import least_squares
 from baselines.experiment import softmax_regression
 

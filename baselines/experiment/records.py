@@ -59,9 +59,9 @@ from typing import Any, Mapping, Optional, Sequence
 
 import numpy as np
 
+from baselines import files
 from baselines.algorithms import columns as columns_lib
 from baselines.experiment import command
-from baselines.experiment import files
 
 TRAINING_COLUMNS = columns_lib.TRAINING
 EVALUATION_COLUMNS = (
@@ -91,9 +91,9 @@ def columns_of(config: Any) -> tuple[str, ...]:
   return (
       'round',
       *TRAINING_COLUMNS,
-      *config.algorithm.EXTRA_COLUMNS,
+      *config.algorithm.extra_columns,
       *(columns_lib.DECAY if config.rate and config.rate.decays else ()),
-      *(REGRET_COLUMNS if config.counts_regret else ()),
+      *(REGRET_COLUMNS if config.algorithm.counts_regret else ()),
       *EVALUATION_COLUMNS,
       *MACHINE_COLUMNS,
   )

@@ -51,7 +51,7 @@ class RegretCounter:
     """
     self._objective = objective
     self._moves = config.QUERIES_MOVE
-    self._logs_norm = 'true_gradient_norm' in config.EXTRA_COLUMNS
+    self._logs_norm = 'true_gradient_norm' in config.extra_columns
     self._accountant = accounting.Accountant(
         objective, optimal_value, evaluate_every=config.regret_every
     )

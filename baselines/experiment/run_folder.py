@@ -17,10 +17,10 @@ import os
 import pathlib
 from typing import Iterator, Mapping, Optional
 
+from baselines import files
 from baselines.experiment import command
 from baselines.experiment import config as config_lib
 from baselines.experiment import config_json
-from baselines.experiment import files
 
 RUNNING = 'running'
 FINISHED = 'finished'

@@ -9,6 +9,7 @@ import time
 from typing import Any, Callable, Hashable, NamedTuple, Optional
 import warnings
 
+from baselines.algorithms import driver as driver_lib
 from baselines.algorithms import registry as algorithms
 from baselines.experiment import command
 from baselines.experiment import config as config_lib
@@ -153,7 +154,7 @@ class Workbench:
   def _regret(
       self, config: config_lib.ExperimentConfig, task: task_lib.Task
   ) -> Optional[regret_lib.RegretCounter]:
-    if not config.counts_regret:
+    if not config.algorithm.counts_regret:
       return None
     objective = self._objective(config.task, task)
     best = self._make(
@@ -195,11 +196,9 @@ class Workbench:
       try:
         driver = algorithms.load_builder(config.algorithm)(
             config.algorithm,
-            model=model,
-            run=config.run,
-            task=task,
-            server_optimizer=config.server_optimizer,
-            rate=config.rate,
+            driver_lib.BuildContext(
+                model, task, config.run, config.server_optimizer, config.rate
+            ),
         )
       except ValueError as error:
         raise command.InputError(command.one_line(error)) from error
@@ -262,22 +261,15 @@ def _program_key(
     config: The settings.
     family: Those of the task that are not a seed.
   """
-  algorithm, server_optimizer = config.algorithm, config.server_optimizer
-  algorithm = dataclasses.replace(
-      algorithm, **dict.fromkeys(algorithm.RATES, 1.0)
-  )
-  if hasattr(algorithm, 'regret_every'):
-    algorithm = dataclasses.replace(algorithm, regret_every=None)
+  server_optimizer = config.server_optimizer
   if server_optimizer is not None:
     server_optimizer = dataclasses.replace(
         server_optimizer, server_learning_rate=1.0
     )
-  # The oracle of CEAL has the data in it.
-  is_oracle = getattr(algorithm, 'epoch_length', None) == 'oracle'
   return (
       'program',
-      config.task if is_oracle else family,
-      algorithm,
+      config.task if config.algorithm.has_data_in_program else family,
+      config.algorithm.compiled_settings(),
       server_optimizer,
       config.rate,
       config.run.clients_per_round,

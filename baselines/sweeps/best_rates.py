@@ -5,7 +5,7 @@ from typing import Sequence
 
 import pandas as pd
 
-from baselines.experiment import files
+from baselines import files
 from baselines.experiment import summary
 from baselines.sweeps import results
 

@@ -6,10 +6,10 @@ from typing import Sequence
 
 import pandas as pd
 
+from baselines import files
 from baselines import settings
 from baselines.experiment import config as config_lib
 from baselines.experiment import config_json
-from baselines.experiment import files
 from baselines.experiment import run_folder
 from baselines.experiment import summary
 

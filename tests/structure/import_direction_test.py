@@ -63,7 +63,7 @@ _ALLOWED = {
     'tff_localupdate.execution': (),
     'baselines': (),
     'baselines.settings': (),
-    'baselines.preset_files': (),
+    'baselines.flag_files': (),
     'baselines.tasks': (),
     'baselines.algorithms': (
         'baselines.settings',
@@ -80,7 +80,7 @@ _ALLOWED = {
     ),
     'baselines.experiment': (
         'baselines.algorithms',
-        'baselines.preset_files',
+        'baselines.flag_files',
         'baselines.settings',
         'baselines.tasks',
         'tff_localupdate.execution',
@@ -109,7 +109,7 @@ _NOT_IN_LIBRARY = (
 # takes many seconds. A package stands for all of its modules.
 _TENSORFLOW_FREE = (
     'baselines.algorithms.columns',
-    'baselines.algorithms.config',
+    'baselines.algorithms.server_optimizer_config',
     'baselines.algorithms.horizon_configs',
     'baselines.algorithms.local_configs',
     'baselines.algorithms.rate_config',
@@ -130,7 +130,7 @@ _TENSORFLOW_FREE = (
     'baselines.experiment.sampling',
     'baselines.experiment.softmax_regression',
     'baselines.figures',
-    'baselines.preset_files',
+    'baselines.flag_files',
     'baselines.settings',
     'baselines.sweeps',
     'baselines.tasks.registry',

@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 
-from baselines.algorithms import ceal
 from baselines.algorithms import horizon_configs
 from baselines.experiment import config
 from baselines.experiment import run_folder
@@ -160,25 +159,6 @@ def test_given_constants_are_kept():
   assert 0.3 < float(state.step_size) < 0.8
   asked = config.replace_settings(asked, step_size=0.125)
   assert float(cases.workbench().initial_state(asked).step_size) == 0.125
-
-
-@pytest.mark.parametrize('given, missing', [
-    ({}, 'step_size'),
-    ({'step_size': 0.1}, 'noise_scale'),
-    ({'noise_scale': 1.0}, 'step_size'),
-])
-def test_builder_asks_for_constants_that_have_no_formula(given, missing):
-  asked = cases.settings(
-      horizon_configs.CealConfig(20, **given), 'digits', 'logistic'
-  )
-  task = cases.workbench().task(asked.task)
-  with pytest.raises(
-      ValueError, match=f'{missing} must be given for task digits.* found None'
-  ):
-    ceal.build(
-        asked.algorithm, model=None, run=asked.run, task=task,
-        server_optimizer=None, rate=None,
-    )
 
 
 def test_oracle_takes_the_epochs_that_the_true_norm_asks_for(tmp_path, problem):

@@ -65,8 +65,7 @@ def test_refused(kind, wrong, message):
 @pytest.mark.parametrize('kind', [*_RIVALS, configs.CealConfig])
 def test_rates_are_settings_of_the_type(kind):
   names = {field.name for field in dataclasses.fields(kind)}
-  assert set(kind.RATES) <= names
-  assert len(set(kind.EXTRA_COLUMNS)) == len(kind.EXTRA_COLUMNS)
+  assert set(kind.RATES) | set(kind.OBSERVED) <= names
 
 
 def test_clients_move_between_queries_in_the_local_methods_alone():
@@ -79,6 +78,6 @@ def test_clients_move_between_queries_in_the_local_methods_alone():
 
 
 def test_ceal_has_columns_of_its_own():
-  own = set(configs.CealConfig.EXTRA_COLUMNS)
-  assert own > set(configs.FedAvgConfig.EXTRA_COLUMNS)
+  own = set(configs.CealConfig().extra_columns)
+  assert own > set(configs.FedAvgConfig().extra_columns)
   assert {'epoch', 'stage', 'stepped', 'threshold', 'rounding_norm'} <= own

@@ -159,6 +159,21 @@ def test_epochs_take_all_examples_of_each_client(workbench, tmp_path):
       assert len(counts) == drawn.num_examples[i] and set(counts) == {2}
 
 
+def test_epochs_of_other_data_get_a_program_of_their_own(workbench, tmp_path):
+  """Another deal has a largest client of another size."""
+  algorithm = local_configs.EpochsConfig(num_epochs=1)
+  longest = []
+  for seed in (1, 2, 3):
+    settings = config.replace_settings(
+        _settings(algorithm, rounds=1), data_seed=seed, clients_per_round=100
+    )
+    (row,) = _run(workbench, settings, tmp_path / str(seed))
+    sizes = workbench.task(settings.task).train.sizes
+    assert records.number(row, 'examples_used') == sizes.sum()
+    longest.append(int(sizes.max()))
+  assert len(set(longest)) > 1
+
+
 def test_k_maml_at_gamma_0_is_mini_batch_sgd(workbench, tmp_path):
   """The last of K + 1 batches counts alone, as in Theta_{K+1}."""
   maml = local_configs.MamlConfig(num_steps=2, client_learning_rate=0.0)

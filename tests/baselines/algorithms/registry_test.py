@@ -4,10 +4,10 @@ import importlib
 
 import pytest
 
-from baselines.algorithms import config
 from baselines.algorithms import horizon_configs
 from baselines.algorithms import local_configs
 from baselines.algorithms import registry
+from baselines.algorithms import server_optimizer_config as config
 
 
 @pytest.mark.parametrize('entry', registry.ALGORITHMS.values())
@@ -17,12 +17,12 @@ def test_builder_exists(entry):
 
 
 def test_load_builder_goes_by_the_type_of_the_config():
-  from baselines.algorithms import local_update
+  from baselines.algorithms import local_builders
 
   settings = local_configs.LocalUpdateConfig()
   assert registry.algorithm_name(settings) == 'local_update'
   builder = registry.load_builder(settings)
-  assert builder is local_update.build
+  assert builder is local_builders.build_local_update
 
 
 def test_unknown_config_is_refused():

@@ -25,8 +25,8 @@ def _build(task, name, **changes):
       dtype='float64', batch_size=3, **changes,
   )
   return registry.load_builder(asked.algorithm)(
-      asked.algorithm, model=task.build_model(1, 'float64'), run=asked.run,
-      task=task, server_optimizer=None, rate=None,
+      asked.algorithm,
+      driver.BuildContext(task.build_model(1, 'float64'), task, asked.run),
   )
 
 

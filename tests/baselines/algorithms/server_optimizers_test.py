@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from baselines.algorithms import config
+from baselines.algorithms import server_optimizer_config as config
 from baselines.algorithms import server_optimizers
 from tff_localupdate import server_optimizers as library
 

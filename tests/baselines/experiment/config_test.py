@@ -66,7 +66,7 @@ def test_rounds_default_to_100_without_a_horizon():
   base = config.ExperimentConfig()
   assert config.RunConfig().rounds is None
   assert base.run.rounds == base.num_rounds == 100
-  assert not base.counts_regret
+  assert not base.algorithm.counts_regret
   assert base.rates == {
       'client_learning_rate': 0.05, 'server_learning_rate': 0.05
   }
@@ -109,16 +109,18 @@ def test_num_rounds_of_ceal_is_known_to_the_run_alone():
 @pytest.mark.parametrize('task', ['scaled_regression', 'mnist_logistic'])
 def test_regret_is_exact_by_default_where_f_is_a_formula(kind, task):
   settings = config.ExperimentConfig(config.TaskConfig(task), kind())
-  assert settings.algorithm.regret_every == 1 and settings.counts_regret
+  assert settings.algorithm.regret_every == 1
+  assert settings.algorithm.counts_regret
   thinned = config.replace_settings(settings, regret_every=25)
-  assert thinned.algorithm.regret_every == 25 and thinned.counts_regret
+  assert thinned.algorithm.regret_every == 25
+  assert thinned.algorithm.counts_regret
 
 
 @pytest.mark.parametrize('kind', _HORIZON_TYPES)
 def test_regret_is_not_counted_where_f_is_no_formula(kind):
   settings = config.ExperimentConfig(config.TaskConfig('digits'), kind())
   assert settings.algorithm.regret_every is None
-  assert not settings.counts_regret
+  assert not settings.algorithm.counts_regret
   with pytest.raises(
       ValueError, match='regret_every .*ignored: .*digits .*found 25'
   ):

@@ -9,10 +9,10 @@ import time
 import numpy as np
 import pytest
 
+from baselines import files
 from baselines.experiment import checkpoints
 from baselines.experiment import config
 from baselines.experiment import data
-from baselines.experiment import files
 from baselines.experiment import loop
 from baselines.experiment import plan
 from baselines.experiment import records

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from baselines import preset_files
+from baselines import flag_files
 from baselines.experiment import command
 from baselines.experiment import config
 from baselines.experiment import flags
@@ -91,7 +91,7 @@ def _data_dir(tmp_path_factory):
 
 
 def test_every_preset_is_known_here():
-  found = {n for n in preset_files.names() if n.startswith('paper1_')}
+  found = {n for n in flag_files.names() if n.startswith('paper1_')}
   expected = [*_STUDIES, *_LATER, *_PARTS]
   assert found == {f'paper1_{name}' for name in expected}
   assert len(_PANELS) == 17

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from baselines import preset_files
+from baselines import flag_files
 from baselines.algorithms import registry
 from baselines.experiment import command
 from baselines.experiment import config
@@ -92,7 +92,7 @@ def test_part_belongs_to_its_preset_and_is_no_run_by_itself(preset):
 
 def test_names_of_presets_are_those_of_the_files():
   names = sorted(path.stem for path in _FOLDER.glob('*.flags'))
-  assert preset_files.names() == names
+  assert flag_files.names() == names
   assert {path.stem for path in _ALL} <= set(names)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from baselines.algorithms import config
+from baselines.algorithms import server_optimizer_config as config
 
 
 @pytest.mark.parametrize('rate', [-0.1, float('nan')])

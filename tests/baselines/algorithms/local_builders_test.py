@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from baselines.algorithms import config
+from baselines.algorithms import driver
+from baselines.algorithms import local_builders
 from baselines.algorithms import local_configs
-from baselines.algorithms import local_update
+from baselines.algorithms import server_optimizer_config
 from baselines.experiment import config as experiment_config
 from baselines.tasks import registry
 
@@ -18,13 +19,17 @@ def _task():
 
 
 def _process(task, **settings):
-  return local_update.build(
+  optimizer = server_optimizer_config.ServerOptimizerConfig(
+      server_learning_rate=0.25
+  )
+  return local_builders.build_local_update(
       local_configs.LocalUpdateConfig(**settings),
-      model=task.build_model(1, 'float64'),
-      run=experiment_config.RunConfig(batch_size=2, dtype='float64'),
-      task=task,
-      server_optimizer=config.ServerOptimizerConfig(server_learning_rate=0.25),
-      rate=None,
+      driver.BuildContext(
+          task.build_model(1, 'float64'),
+          task,
+          experiment_config.RunConfig(batch_size=2, dtype='float64'),
+          optimizer,
+      ),
   ).process
 
 

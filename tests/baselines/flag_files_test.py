@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from baselines import preset_files
+from baselines import flag_files
 
 
 @pytest.fixture(name='folder')
@@ -17,28 +17,28 @@ def _folder(tmp_path, monkeypatch):
   for name, text in files.items():
     (tmp_path / f'{name}.flags').write_text(text)
   (tmp_path / 'BUILD').touch()
-  monkeypatch.setattr(preset_files, '_FOLDER', tmp_path)
+  monkeypatch.setattr(flag_files, '_FOLDER', tmp_path)
 
 
 def test_names_are_those_of_the_files(folder):
-  assert preset_files.names() == ['base', 'other', 'third']
+  assert flag_files.names() == ['base', 'other', 'third']
 
 
 def test_shipped_presets_are_found():
-  shipped = pathlib.Path(preset_files.__file__).parent / 'presets'
-  assert preset_files.names() == sorted(p.stem for p in shipped.glob('*.flags'))
+  shipped = pathlib.Path(flag_files.__file__).parent / 'presets'
+  assert flag_files.names() == sorted(p.stem for p in shipped.glob('*.flags'))
   assert {'quickstart', 'paper2_mnist', 'paper2_synthetic'} <= set(
-      preset_files.names()
+      flag_files.names()
   )
 
 
 def test_flags_take_the_place_of_the_preset(folder):
-  found = preset_files.expand(['--model=cnn', '--preset=base', '--rounds=9'])
+  found = flag_files.expand(['--model=cnn', '--preset=base', '--rounds=9'])
   assert found == ['--model=cnn', '--task=digits', '--rounds=3', '--rounds=9']
 
 
 def test_presets_may_hold_presets(folder):
-  assert preset_files.expand(['-preset=third']) == [
+  assert flag_files.expand(['-preset=third']) == [
       '--dtype=float64', '--task=digits', '--rounds=3', '--rounds=4',
       '--output_dir=runs/a b',
   ]
@@ -46,7 +46,7 @@ def test_presets_may_hold_presets(folder):
 
 def test_other_arguments_stay_as_they_are(folder):
   arguments = ['--presets=base', '--flagfiles=x', 'preset=base', '']
-  assert preset_files.expand(arguments) == arguments
+  assert flag_files.expand(arguments) == arguments
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_unknown_preset_is_refused_with_those_there_are(folder, argument):
   with pytest.raises(
       ValueError, match='preset must be one of base, other, third; found'
   ):
-    preset_files.expand([argument])
+    flag_files.expand([argument])
 
 
 @pytest.mark.parametrize('flag', ['--flagfile=', '-flagfile=', '--flagfile'])
@@ -65,7 +65,7 @@ def test_flag_files_may_hold_presets_and_files(folder, tmp_path, flag):
   (tmp_path / 'b.txt').write_text(f'--flagfile={tmp_path}/a.txt\n--jit=on\n')
   path = str(tmp_path / 'b.txt')
   arguments = [flag + path] if '=' in flag else [flag, path]
-  assert preset_files.expand(['--x=1', *arguments, '--y=2']) == [
+  assert flag_files.expand(['--x=1', *arguments, '--y=2']) == [
       '--x=1', '--task=digits', '--rounds=3', '--rounds=5', '--jit=on', '--y=2'
   ]
 
@@ -74,10 +74,10 @@ def test_file_that_holds_itself_is_refused(folder, tmp_path):
   (tmp_path / 'a.txt').write_text(f'--flagfile={tmp_path}/b.txt\n')
   (tmp_path / 'b.txt').write_text(f'--flagfile={tmp_path}/a.txt\n')
   with pytest.raises(ValueError, match='must not hold itself, found .*a.txt'):
-    preset_files.expand([f'--flagfile={tmp_path}/a.txt'])
+    flag_files.expand([f'--flagfile={tmp_path}/a.txt'])
   twice = tmp_path / 'c.txt'
   twice.write_text('--rounds=1\n')
-  assert len(preset_files.expand([f'--flagfile={twice}'] * 2)) == 2
+  assert len(flag_files.expand([f'--flagfile={twice}'] * 2)) == 2
 
 
 @pytest.mark.parametrize('name', ['', 'missing.txt', '.', 'binary'])
@@ -87,4 +87,4 @@ def test_file_that_cannot_be_read_is_refused(
   monkeypatch.chdir(tmp_path)
   (tmp_path / 'binary').write_bytes(b'\xff\xfe\x00')
   with pytest.raises(ValueError, match='flagfile must be a file that can be'):
-    preset_files.expand([f'--flagfile={name}'])
+    flag_files.expand([f'--flagfile={name}'])

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from baselines.experiment import files
+from baselines import files
 
 
 @pytest.mark.parametrize('content', [b'\x00bytes', 'text'])
