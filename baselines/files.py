@@ -12,8 +12,9 @@ def write_whole(path: pathlib.Path, content: Union[bytes, str]) -> None:
   """Writes a file under another name, flushes it to the disk, renames it.
 
   Whoever opens `path`, now or after a crash, finds the old content or the new
-  one, never a part.
+  one, never a part. Folders that are missing are made.
   """
+  path.parent.mkdir(parents=True, exist_ok=True)
   if isinstance(content, str):
     content = content.encode()
   partial = path.with_name(path.name + PARTIAL_SUFFIX)

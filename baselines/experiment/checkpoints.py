@@ -32,7 +32,6 @@ def save(
     round_num: The round after which the state was.
     leaves: The arrays of the state in their fixed order.
   """
-  folder.mkdir(parents=True, exist_ok=True)
   arrays = {f'leaf_{i:04d}': np.asarray(leaf) for i, leaf in enumerate(leaves)}
   digest = np.frombuffer(_digest(round_num, list(arrays.values())), np.uint8)
   buffer = io.BytesIO()

@@ -184,7 +184,6 @@ def _load(path: pathlib.Path, dimension: int) -> Optional[Optimum]:
 
 
 def _save(path: pathlib.Path, optimum: Optimum) -> None:
-  path.parent.mkdir(parents=True, exist_ok=True)
   numbers = np.array([optimum.value, optimum.gradient_norm])
   digest = np.frombuffer(_content_digest(optimum.point, numbers), np.uint8)
   buffer = io.BytesIO()

@@ -1,21 +1,18 @@
 """`localupdate-figures codes_table`: options, and how they reach the table."""
 
 import argparse
-import pathlib
+from typing import Any
 
-from baselines.figures import outputs
 from baselines.figures import run_options
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
   """Adds the options of this table."""
-  run_options.add_runs_option(parser)
-  outputs.add_text_option(parser)
-  outputs.add_table_option(parser)
+  run_options.add_text_options(parser)
 
 
-def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
-  """Writes and prints the table; returns the files written.
+def draw_from(options: argparse.Namespace) -> Any:
+  """Writes and prints the table; returns its numbers.
 
   Raises:
     ValueError: If the runs cannot be read or lack a column.
@@ -28,9 +25,5 @@ def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
   groups = horizon_runs.load_groups(options.runs, outcomes.BITS)
   table = codes_table.codes_table(groups)
   texts = codes_table.codes_texts(table)
-  print(tables.table_text(texts))
-  tables.save_markdown(texts, codes_table.notes(groups), options.output)
-  if options.csv is None:
-    return [options.output]
-  tables.save(table, options.csv)
-  return [options.output, options.csv]
+  tables.show(texts, codes_table.notes(groups), options.output)
+  return table

@@ -1,12 +1,10 @@
 """`localupdate-figures curves`: options, and how they reach `curves`."""
 
 import argparse
-import pathlib
+from typing import Any
 
-from baselines.figures import outputs
 from baselines.figures import rate_options
 from baselines.figures import run_options
-from baselines.figures import symbols
 from baselines.figures import values
 
 _ALL, _EQUAL, _BEST = 'all', 'equal', 'best'
@@ -15,16 +13,14 @@ _MAX_ROUNDS = 10**9
 
 def add_options(parser: argparse.ArgumentParser) -> None:
   """Adds the options of this figure."""
-  run_options.add_runs_option(parser)
-  outputs.add_figure_option(parser)
-  outputs.add_table_option(parser)
+  run_options.add_figure_options(parser)
   _add_selection_options(parser)
   rate_options.add_rule_options(parser)
   _add_drawing_options(parser)
 
 
-def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
-  """Draws the figure; returns the files written.
+def draw_from(options: argparse.Namespace) -> Any:
+  """Draws the figure; returns the numbers behind it.
 
   Raises:
     ValueError: If the runs cannot be read, are of several tasks, lack what is
@@ -48,10 +44,7 @@ def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
       log_scale=options.log_scale,
       largest=options.largest,
   )
-  if options.csv is None:
-    return [options.output]
-  rate_options.save_lines(table, options.csv)
-  return [options.output, options.csv]
+  return rate_options.with_plain_names(table)
 
 
 def _add_selection_options(parser: argparse.ArgumentParser) -> None:
@@ -77,12 +70,7 @@ def _add_selection_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_drawing_options(parser: argparse.ArgumentParser) -> None:
-  parser.add_argument(
-      '--quantity',
-      choices=tuple(symbols.QUANTITIES),
-      default='population_loss',
-      help='the column to draw (default: %(default)s)',
-  )
+  run_options.add_quantity_option(parser)
   parser.add_argument(
       '--smoothing',
       type=values.whole(1, _MAX_ROUNDS),
@@ -90,9 +78,7 @@ def _add_drawing_options(parser: argparse.ArgumentParser) -> None:
       help='draw the means of so many values that follow each other (default: '
       '%(default)s)',
   )
-  parser.add_argument(
-      '--log_scale', action='store_true', help='logarithmic vertical axis'
-  )
+  run_options.add_log_scale_option(parser)
   parser.add_argument(
       '--largest',
       type=values.positive,

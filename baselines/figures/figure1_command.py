@@ -5,7 +5,7 @@ house choice with gamma = 0 and one gamma > 1, K = 1 and a large even K.
 """
 
 import argparse
-import pathlib
+from typing import Any
 
 from baselines.figures import outputs
 from baselines.figures import values
@@ -52,8 +52,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
-  """Draws the figure and prints its table; returns the files written.
+def draw_from(options: argparse.Namespace) -> Any:
+  """Draws the figure and prints its table; returns the table.
 
   Raises:
     ValueError: If a rate is so large that the iterates do not settle.
@@ -81,7 +81,4 @@ def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
   table = reciprocal_curves.curve_table(panels)
   print(tables.table_text(table))
   figure1.draw(panels['gamma'], panels['K'], run, options.output)
-  if options.csv is None:
-    return [options.output]
-  tables.save(table, options.csv)
-  return [options.output, options.csv]
+  return table

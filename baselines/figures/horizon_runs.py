@@ -98,7 +98,7 @@ def load_groups(
     ValueError: If there is no run of these algorithms, if none of them has
       finished, or if one that has lacks a column.
   """
-  runs = [run for folder in folders for run in load.load_runs(folder)]
+  runs = load.load_all(folders)
   wanted = [r for r in runs if r.settings.get('algorithm') in algorithms]
   if not wanted:
     raise ValueError(
@@ -107,7 +107,7 @@ def load_groups(
     )
   for run in wanted:
     if run.status == _FINISHED:
-      _check_columns(run, columns)
+      load.check_columns(run, columns)
   if not any(run.status == _FINISHED for run in wanted):
     raise ValueError(
         f'runs must hold a finished run, found none among {len(wanted)}.'
@@ -240,14 +240,6 @@ def _without_repeated(runs: Sequence[load.Run]) -> list[load.Run]:
       found[run.identity, run.seeds] = run
   return list(found.values())
 
-
-def _check_columns(run: load.Run, columns: Sequence[str]) -> None:
-  missing = [name for name in columns if name not in run.metrics]
-  if missing:
-    raise ValueError(
-        f'runs must have the columns {", ".join(columns)} in metrics.csv; '
-        f'{run.path} has no {", ".join(missing)}.'
-    )
 
 
 def _order(group: RunGroup) -> tuple[Any, ...]:

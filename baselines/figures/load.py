@@ -82,6 +82,11 @@ def load_runs(folder: pathlib.Path) -> list[Run]:
   return [load_run(path) for path in paths]
 
 
+def load_all(folders: Sequence[pathlib.Path]) -> list[Run]:
+  """Loads the runs of several folders; see `load_runs`."""
+  return [run for folder in folders for run in load_runs(folder)]
+
+
 def load_run(path: pathlib.Path) -> Run:
   """Loads one run folder.
 
@@ -100,6 +105,16 @@ def load_run(path: pathlib.Path) -> Run:
   ) as error:
     raise ValueError(f'Run folder {path} cannot be read: {error}') from error
   return Run(path, components, _read_status(path / 'status.json'), metrics)
+
+
+def check_columns(run: Run, columns: Sequence[str]) -> None:
+  """Raises ValueError unless the run's metrics have all of the columns."""
+  missing = [name for name in columns if name not in run.metrics]
+  if missing:
+    raise ValueError(
+        f'runs must have the columns {", ".join(columns)} in metrics.csv; '
+        f'{run.path} has no {", ".join(missing)}.'
+    )
 
 
 def varying(runs: Sequence[Run], names: Sequence[str]) -> list[str]:

@@ -1,34 +1,21 @@
 """`localupdate-figures loss`: options, and how they reach `loss`."""
 
 import argparse
-import pathlib
 
 from baselines.figures import outputs
-from baselines.figures import symbols
+from baselines.figures import run_options
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
   """Adds the options of this figure."""
-  parser.add_argument(
-      '--runs',
-      type=pathlib.Path,
-      required=True,
-      help='a run folder, or a folder of run folders such as a sweep',
-  )
+  run_options.add_runs_option(parser)
   outputs.add_figure_option(parser)
-  parser.add_argument(
-      '--quantity',
-      choices=tuple(symbols.QUANTITIES),
-      default='population_loss',
-      help='the column to draw (default: %(default)s)',
-  )
-  parser.add_argument(
-      '--log_scale', action='store_true', help='logarithmic vertical axis'
-  )
+  run_options.add_quantity_option(parser)
+  run_options.add_log_scale_option(parser)
 
 
-def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
-  """Draws the figure; returns the files written.
+def draw_from(options: argparse.Namespace) -> None:
+  """Draws the figure; it has no other numbers than the runs.
 
   Raises:
     ValueError: If the runs cannot be read or lack the quantity.
@@ -37,9 +24,8 @@ def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
   from baselines.figures import loss
 
   loss.draw(
-      load.load_runs(options.runs),
+      load.load_all(options.runs),
       options.output,
       quantity=options.quantity,
       log_scale=options.log_scale,
   )
-  return [options.output]

@@ -23,7 +23,8 @@ def main(arguments: list[str]) -> int:
   options = _parser().parse_args(arguments)
   try:
     outputs.check_outputs(options)
-    written = registry.import_command(options.figure).draw_from(options)
+    numbers = registry.import_command(options.figure).draw_from(options)
+    written = outputs.save_numbers(options, numbers)
   except (ValueError, OSError) as error:
     line = ' '.join(str(error).split())
     print(f'{_NAME}: error: {line}', file=sys.stderr)

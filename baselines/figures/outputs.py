@@ -3,7 +3,7 @@
 import argparse
 import os
 import pathlib
-from typing import Callable
+from typing import Any, Callable
 
 FIGURE_ENDINGS = ('.png', '.pdf', '.svg')
 TABLE_ENDINGS = ('.csv',)
@@ -54,6 +54,26 @@ def check_outputs(options: argparse.Namespace) -> None:
     path = getattr(options, option, None)
     if path is not None:
       _check_output(option, path)
+
+
+def save_numbers(
+    options: argparse.Namespace, numbers: Any
+) -> list[pathlib.Path]:
+  """Writes the numbers behind a figure where they are asked for.
+
+  Args:
+    options: Parsed options, with `output`.
+    numbers: A table, or None if the figure has none to give.
+
+  Returns:
+    The files that have been written, the figure among them.
+  """
+  if getattr(options, 'csv', None) is None:
+    return [options.output]
+  from baselines.figures import tables
+
+  tables.save(numbers, options.csv)
+  return [options.output, options.csv]
 
 
 def _check_output(option: str, path: pathlib.Path) -> None:

@@ -7,7 +7,6 @@ start from.
 
 from collections.abc import Sequence
 import math
-import pathlib
 
 from baselines.figures import rate_runs
 
@@ -57,14 +56,6 @@ def start_flags(
     )
   start = max(best, key=lambda group: group.client_learning_rate)
   return f'{_HEAD}the rates to start from.\n{_variants([start])}'
-
-
-def save(text: str, path: pathlib.Path) -> None:
-  """Writes a flag file; folders that are missing are made."""
-  path.parent.mkdir(parents=True, exist_ok=True)
-  partial = path.with_name(f'.partial.{path.name}')
-  partial.write_text(text, encoding='utf-8')
-  partial.replace(path)
 
 
 def _best(

@@ -4,6 +4,7 @@ import argparse
 import math
 import pathlib
 
+from baselines import files
 from baselines.figures import rate_options
 from baselines.figures import run_options
 from baselines.figures import values
@@ -34,8 +35,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
   rate_options.add_rule_options(parser)
 
 
-def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
-  """Writes the file; returns its path.
+def draw_from(options: argparse.Namespace) -> None:
+  """Writes the file.
 
   Raises:
     ValueError: If the runs cannot be read, are of several tasks, none has
@@ -56,8 +57,7 @@ def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
     text = rate_flags.start_flags(groups, rule, largest)
   else:
     text = rate_flags.best_flags(groups, rule)
-  rate_flags.save(text, options.output)
-  return [options.output]
+  files.write_whole(options.output, text)
 
 
 def _flag_file(text: str) -> pathlib.Path:

@@ -1,7 +1,6 @@
 """Options that say how the best eta is found, and what is made of them."""
 
 import argparse
-import pathlib
 from typing import Any
 
 from baselines.figures import values
@@ -82,12 +81,11 @@ def constant_groups(options: argparse.Namespace) -> list[Any]:
   return groups
 
 
-def save_lines(table: Any, path: pathlib.Path) -> None:
-  """Writes the table of lines that were drawn, their names as plain text."""
+def with_plain_names(table: Any) -> Any:
+  """Returns the table of lines that were drawn, their names as plain text."""
   from baselines.figures import rate_captions
-  from baselines.figures import tables
 
-  if not table.empty:
-    names = [rate_captions.plain_text(name) for name in table['line']]
-    table = table.assign(line=names)
-  tables.save(table, path)
+  if table.empty:
+    return table
+  names = [rate_captions.plain_text(name) for name in table['line']]
+  return table.assign(line=names)

@@ -92,7 +92,7 @@ def load_groups(
     ValueError: If no run has both rates, one lacks a column, or two have equal
       settings and seeds.
   """
-  runs = [run for folder in folders for run in load.load_runs(folder)]
+  runs = load.load_all(folders)
   wanted = [run for run in runs if all(n in run.settings for n in RATES)]
   if not wanted:
     raise ValueError(
@@ -101,7 +101,7 @@ def load_groups(
     )
   groups: dict[horizon_runs.Key, dict[tuple[Any, ...], load.Run]] = {}
   for run in wanted:
-    _check_columns(run, columns)
+    load.check_columns(run, columns)
     group = groups.setdefault(run.identity, {})
     same = group.setdefault(run.seeds, run)
     if same is not run:
@@ -199,12 +199,3 @@ def with_equal_rates(groups: Sequence[RateGroup]) -> list[RateGroup]:
 
 def _equal(first: float, second: float) -> bool:
   return math.isclose(first, second, rel_tol=_TOLERANCE)
-
-
-def _check_columns(run: load.Run, columns: Sequence[str]) -> None:
-  missing = [name for name in columns if name not in run.metrics]
-  if missing:
-    raise ValueError(
-        f'runs must have the columns {", ".join(columns)} in metrics.csv; '
-        f'{run.path} has no {", ".join(missing)}.'
-    )

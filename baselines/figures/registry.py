@@ -20,8 +20,8 @@ class FigureEntry:
       Matplotlib nor pandas when it is imported and has two functions:
       `add_options(parser)` adds the figure's options to an
       `argparse.ArgumentParser`; `draw_from(options)` draws what they ask for
-      and returns the paths of the files written. It raises ValueError or
-      OSError where it cannot.
+      into `options.output`, and returns the table of numbers behind it, or
+      None. It raises ValueError or OSError where it cannot.
   """
 
   help: str

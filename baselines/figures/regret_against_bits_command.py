@@ -1,7 +1,7 @@
 """`localupdate-figures regret_against_bits`: as `regret`, against bits."""
 
 import argparse
-import pathlib
+from typing import Any
 
 from baselines.figures import regret_command
 
@@ -11,8 +11,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
   regret_command.add_options(parser)
 
 
-def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
-  """Draws the figure; returns the files written.
+def draw_from(options: argparse.Namespace) -> Any:
+  """Draws the figure; returns the numbers behind it.
 
   Raises:
     ValueError: If the runs cannot be read, count no regret, or are of several

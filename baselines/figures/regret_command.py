@@ -1,24 +1,19 @@
 """`localupdate-figures regret`: options, and how they reach `regret`."""
 
 import argparse
-import pathlib
+from typing import Any
 
-from baselines.figures import outputs
 from baselines.figures import run_options
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
   """Adds the options of this figure."""
-  run_options.add_runs_option(parser)
-  outputs.add_figure_option(parser)
-  outputs.add_table_option(parser)
-  parser.add_argument(
-      '--log_scale', action='store_true', help='logarithmic vertical axis'
-  )
+  run_options.add_figure_options(parser)
+  run_options.add_log_scale_option(parser)
 
 
-def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
-  """Draws the figure; returns the files written.
+def draw_from(options: argparse.Namespace) -> Any:
+  """Draws the figure; returns the numbers behind it.
 
   Raises:
     ValueError: If the runs cannot be read, count no regret, or are of several
@@ -29,12 +24,11 @@ def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
 
 def draw_against(
     options: argparse.Namespace, quantity: str
-) -> list[pathlib.Path]:
+) -> Any:
   """Draws the regret against `time` or `bits`; see `draw_from`."""
   from baselines.figures import horizon_runs
   from baselines.figures import regret
   from baselines.figures import regret_curves
-  from baselines.figures import tables
 
   draw, caption = {
       'time': (regret.draw_against_time, regret.caption_against_time),
@@ -44,7 +38,4 @@ def draw_against(
   horizon_runs.check_one_task(groups)
   curves = regret_curves.curve_table(groups)
   draw(curves, caption(groups), options.output, log_scale=options.log_scale)
-  if options.csv is None:
-    return [options.output]
-  tables.save(curves, options.csv)
-  return [options.output, options.csv]
+  return curves

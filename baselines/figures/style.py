@@ -1,12 +1,15 @@
 """How figures look: sizes, colours, captions."""
 
 import contextlib
+import io
 import pathlib
 import textwrap
 from typing import Any, Sequence
 
 import matplotlib
 from matplotlib import figure
+
+from baselines import files
 
 _SIZE = (6.4, 4.4)
 _CAPTION_WIDTH = 90
@@ -85,8 +88,7 @@ def save(drawn: figure.Figure, path: pathlib.Path) -> None:
   Raises:
     ValueError: If there is no such format.
   """
-  path.parent.mkdir(parents=True, exist_ok=True)
-  partial = path.with_name(f'.partial.{path.name}')
   metadata = {'Date': None} if path.suffix == '.svg' else None
-  drawn.savefig(partial, dpi=150, metadata=metadata)
-  partial.replace(path)
+  content = io.BytesIO()
+  drawn.savefig(content, format=path.suffix[1:], dpi=150, metadata=metadata)
+  files.write_whole(path, content.getvalue())

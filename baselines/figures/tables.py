@@ -6,6 +6,8 @@ import pathlib
 
 import pandas as pd
 
+from baselines import files
+
 
 def table_text(table: pd.DataFrame) -> str:
   """Returns the table in columns, numbers to six digits, nothing as a dash."""
@@ -21,23 +23,28 @@ def save(table: pd.DataFrame, path: pathlib.Path) -> None:
     table: The table; its index is left out.
     path: Where to; folders that are missing are made.
   """
-  _write(table.to_csv(index=False, lineterminator='\n'), path)
+  files.write_whole(path, table.to_csv(index=False, lineterminator='\n'))
 
 
-def save_markdown(
-    table: pd.DataFrame, notes: Sequence[str], path: pathlib.Path
-) -> None:
-  """Writes a table of texts in Markdown, and a paragraph for each note.
+def markdown(table: pd.DataFrame, notes: Sequence[str] = ()) -> str:
+  """Returns a table of texts in Markdown, and a paragraph for each note.
 
   Args:
     table: The table; its index is left out.
     notes: What the reader is to know.
-    path: Where to; folders that are missing are made.
   """
   rows = [list(table.columns), ['---'] * len(table.columns)]
   rows += [[c.replace('|', r'\|') for c in row] for row in table.values]
   lines = [f'| {" | ".join(row)} |\n' for row in rows]
-  _write(''.join([*lines, *(f'\n{note}\n' for note in notes)]), path)
+  return ''.join([*lines, *(f'\n{note}\n' for note in notes)])
+
+
+def show(
+    texts: pd.DataFrame, notes: Sequence[str], path: pathlib.Path
+) -> None:
+  """Prints a table of texts, and writes it in Markdown; see `markdown`."""
+  print(table_text(texts))
+  files.write_whole(path, markdown(texts, notes))
 
 
 def number_text(value: float, like: float) -> str:
@@ -66,10 +73,3 @@ def mean_text(mean: float, deviation: float) -> str:
 def percent_text(value: float) -> str:
   """Returns a number of percents to one decimal; NaN becomes a dash."""
   return '-' if math.isnan(value) else f'{value:.1f}%'
-
-
-def _write(text: str, path: pathlib.Path) -> None:
-  path.parent.mkdir(parents=True, exist_ok=True)
-  partial = path.with_name(f'.partial.{path.name}')
-  partial.write_text(text, encoding='utf-8')
-  partial.replace(path)

@@ -5,7 +5,7 @@ and `trade_off_search`.
 """
 
 import argparse
-import pathlib
+from typing import Any
 
 from baselines.figures import outputs
 from baselines.figures import values
@@ -44,8 +44,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
   outputs.add_table_option(parser)
 
 
-def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
-  """Draws the figure and prints its tables; returns the files written.
+def draw_from(options: argparse.Namespace) -> Any:
+  """Draws the figure and prints its tables; returns their numbers.
 
   Raises:
     ValueError: If L is below mu, or gamma not below 1/L.
@@ -84,7 +84,4 @@ def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
     print(tables.table_text(table[list(columns)]), end='\n\n')
   print('\n'.join(trade_off_table.NOTES), end='\n\n')
   trade_off_figure.draw(question, best_of_each, options.output)
-  if options.csv is None:
-    return [options.output]
-  tables.save(table, options.csv)
-  return [options.output, options.csv]
+  return table

@@ -12,7 +12,7 @@ x*. With D_gamma a bound on ||x*_gamma - x*||, both count alike:
 from collections.abc import Callable
 import dataclasses
 import math
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 from tff_localupdate.theory import bounds
 from tff_localupdate.theory import constants as constants_lib
@@ -120,27 +120,17 @@ def constant_rates(
   Returns:
     The bound.
   """
-  gap = surrogate_distance(
-      question.constants, num_steps, client_learning_rate
-  )
-  square = (question.distance + gap) ** 2
-  variance = question.variance_of(num_steps)
+  gap, arguments = _bound_arguments(question, num_steps, client_learning_rate)
   eta = best_server_rate(
       rates.surrogate_constants(
           question.constants, num_steps, client_learning_rate
       ),
       question.horizon,
-      square,
-      variance,
+      arguments['distance_squared'],
+      arguments['update_variance'],
   )
   rest_squared = convergence.constant_rate_bound(
-      question.constants,
-      num_steps=num_steps,
-      client_learning_rate=client_learning_rate,
-      server_learning_rate=eta,
-      round_num=question.horizon + 1,
-      distance_squared=square,
-      update_variance=variance,
+      question.constants, server_learning_rate=eta, **arguments
   )
   # Below 0 if eta mu_gamma is 1 but for rounding.
   rest = math.sqrt(max(rest_squared, 0.0))
@@ -162,20 +152,13 @@ def decaying_server_rate(
   Returns:
     The bound.
   """
-  gap = surrogate_distance(
-      question.constants, num_steps, client_learning_rate
-  )
+  gap, arguments = _bound_arguments(question, num_steps, client_learning_rate)
   eta = rates.decaying_server_rate(
       question.constants, num_steps, client_learning_rate
   )
-  rest = math.sqrt(convergence.decaying_rate_bound(
-      question.constants,
-      num_steps=num_steps,
-      client_learning_rate=client_learning_rate,
-      round_num=question.horizon + 1,
-      distance_squared=(question.distance + gap) ** 2,
-      update_variance=question.variance_of(num_steps),
-  ))
+  rest = math.sqrt(
+      convergence.decaying_rate_bound(question.constants, **arguments)
+  )
   return ErrorBound(
       num_steps, client_learning_rate, eta.at(1), gap + rest, gap, rest,
       eta.offset,
@@ -195,22 +178,31 @@ def decaying_rates(
   Returns:
     The bound.
   """
-  gap = surrogate_distance(
-      question.constants, num_steps, client_learning_rate
-  )
+  _, arguments = _bound_arguments(question, num_steps, client_learning_rate)
   _, eta = rates.decaying_rates(
       question.constants, num_steps, client_learning_rate
   )
-  error = math.sqrt(convergence.decaying_rates_bound(
-      question.constants,
+  error = math.sqrt(
+      convergence.decaying_rates_bound(question.constants, **arguments)
+  )
+  return ErrorBound(
+      num_steps, client_learning_rate, eta.at(1), error, offset=eta.offset
+  )
+
+
+def _bound_arguments(
+    question: Question, num_steps: int, client_learning_rate: float
+) -> tuple[float, dict[str, Any]]:
+  """Returns D_gamma, and what all bounds on x_{T+1} take."""
+  gap = surrogate_distance(
+      question.constants, num_steps, client_learning_rate
+  )
+  return gap, dict(
       num_steps=num_steps,
       client_learning_rate=client_learning_rate,
       round_num=question.horizon + 1,
       distance_squared=(question.distance + gap) ** 2,
       update_variance=question.variance_of(num_steps),
-  ))
-  return ErrorBound(
-      num_steps, client_learning_rate, eta.at(1), error, offset=eta.offset
   )
 
 

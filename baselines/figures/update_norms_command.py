@@ -2,9 +2,8 @@
 """
 
 import argparse
-import pathlib
+from typing import Any
 
-from baselines.figures import outputs
 from baselines.figures import rate_options
 from baselines.figures import run_options
 from baselines.figures import values
@@ -14,9 +13,7 @@ _MAX_ROUNDS = 10**9
 
 def add_options(parser: argparse.ArgumentParser) -> None:
   """Adds the options of this figure."""
-  run_options.add_runs_option(parser)
-  outputs.add_figure_option(parser)
-  outputs.add_table_option(parser)
+  run_options.add_figure_options(parser)
   rate_options.add_server_rate_option(parser)
   parser.add_argument(
       '--block',
@@ -24,13 +21,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
       default=1000,
       help='the rounds of a block (default: %(default)s, as in the paper)',
   )
-  parser.add_argument(
-      '--log_scale', action='store_true', help='logarithmic vertical axis'
-  )
+  run_options.add_log_scale_option(parser)
 
 
-def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
-  """Draws the figure; returns the files written.
+def draw_from(options: argparse.Namespace) -> Any:
+  """Draws the figure; returns the numbers behind it.
 
   Raises:
     ValueError: If the runs cannot be read, are of several tasks, lack what is
@@ -53,7 +48,4 @@ def draw_from(options: argparse.Namespace) -> list[pathlib.Path]:
       options.output,
       log_scale=options.log_scale,
   )
-  if options.csv is None:
-    return [options.output]
-  rate_options.save_lines(table, options.csv)
-  return [options.output, options.csv]
+  return rate_options.with_plain_names(table)

@@ -12,6 +12,7 @@ from baselines.experiment import config as config_lib
 from baselines.experiment import config_json
 from baselines.experiment import run_folder
 from baselines.experiment import summary
+from baselines.figures import tables
 
 # What a sweep tunes for each of the other settings, and what only repeats.
 _TUNED = ('server_learning_rate', 'step_size')
@@ -108,7 +109,6 @@ def save_results(table: pd.DataFrame, folder: pathlib.Path) -> None:
 
   Without the times: equal sweeps have equal files.
   """
-  folder.mkdir(parents=True, exist_ok=True)
   table = table.drop(columns='seconds')
   files.write_whole(folder / 'results.csv', table.to_csv(index=False))
   files.write_whole(folder / 'results.md', markdown(table))
@@ -202,7 +202,4 @@ def _cell(column: str, value: object) -> str:
 
 def markdown(table: pd.DataFrame) -> str:
   """Returns the table as Markdown, numbers with four digits."""
-  shown = _formatted(table)
-  lines = [list(shown.columns), ['---'] * len(shown.columns)]
-  lines += shown.values.tolist()
-  return ''.join(f'| {" | ".join(cells)} |\n' for cells in lines)
+  return tables.markdown(_formatted(table))

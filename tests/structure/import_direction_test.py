@@ -63,6 +63,7 @@ _ALLOWED = {
     'tff_localupdate.execution': (),
     'baselines': (),
     'baselines.settings': (),
+    'baselines.files': (),
     'baselines.flag_files': (),
     'baselines.tasks': (),
     'baselines.algorithms': (
@@ -80,6 +81,7 @@ _ALLOWED = {
     ),
     'baselines.experiment': (
         'baselines.algorithms',
+        'baselines.files',
         'baselines.flag_files',
         'baselines.settings',
         'baselines.tasks',
@@ -87,6 +89,7 @@ _ALLOWED = {
         'tff_localupdate.local_update.epoch_draws',
     ),
     'baselines.figures': (
+        'baselines.files',
         'baselines.tasks.databases',
         'baselines.tasks.downloads',
         'baselines.tasks.registry',
@@ -96,6 +99,7 @@ _ALLOWED = {
     'baselines.sweeps': (
         'baselines.experiment',
         'baselines.figures',
+        'baselines.files',
         'baselines.settings',
     ),
 }

@@ -54,10 +54,3 @@ def test_no_finished_run_is_refused(tmp_path):
     rate_flags.start_flags(groups, _RULE, -1.0)
   with pytest.raises(ValueError, match='has finished, found none among 1'):
     rate_flags.best_flags(groups[4:5], _RULE)
-
-
-def test_file_is_written_whole(tmp_path):
-  path = tmp_path / 'new' / 'a.flags'
-  rate_flags.save('text\n', path)
-  assert path.read_text() == 'text\n'
-  assert [p.name for p in path.parent.iterdir()] == ['a.flags']

@@ -50,9 +50,8 @@ def test_runs_that_decay_are_left_out(tmp_path):
     rate_options.constant_groups(options)
 
 
-def test_lines_are_saved_as_plain_text(tmp_path):
+def test_names_of_lines_become_plain_text():
   table = pd.DataFrame({'line': [r'$\gamma=0$'], 'mean': [1.5]})
-  rate_options.save_lines(table, tmp_path / 'a.csv')
-  assert (tmp_path / 'a.csv').read_text() == 'line,mean\ngamma=0,1.5\n'
-  rate_options.save_lines(table.iloc[:0], tmp_path / 'b.csv')
-  assert (tmp_path / 'b.csv').read_text() == 'line,mean\n'
+  plain = rate_options.with_plain_names(table)
+  assert plain.to_dict('list') == {'line': ['gamma=0'], 'mean': [1.5]}
+  assert rate_options.with_plain_names(table.iloc[:0]).empty

@@ -25,10 +25,11 @@ def test_text_has_six_digits():
   ]
 
 
-def test_markdown_has_rows_and_notes(tmp_path):
+def test_markdown_has_rows_and_notes(tmp_path, capsys):
   path = tmp_path / 'new' / 'a.md'
   table = pd.DataFrame({'a': ['1', 'x|y'], 'b': ['-', '2']})
-  tables.save_markdown(table, ['First.', 'Second.'], path)
+  tables.show(table, ['First.', 'Second.'], path)
+  assert capsys.readouterr().out.split() == ['a', 'b', '1', '-', 'x|y', '2']
   assert path.read_text() == (
       '| a | b |\n| --- | --- |\n| 1 | - |\n| x\\|y | 2 |\n'
       '\nFirst.\n\nSecond.\n'
