@@ -4,16 +4,12 @@ import collections
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 import functools
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
 from baselines.experiment import sampling
 from baselines.tasks import clients
-
-Population = Union[
-    clients.ClientArrays, clients.ClientGenerator, clients.LazyClients
-]
 
 WITHOUT_REPLACEMENT = 'without_replacement'
 IID = 'iid'
@@ -41,7 +37,7 @@ class Drawn(NamedTuple):
 
 
 def draw_cohort(
-    population: Population,
+    population: clients.Population,
     *,
     seed: int,
     round_num: int,
@@ -111,7 +107,7 @@ def draw_cohort(
 
 
 def _draw_clients(
-    population: Population,
+    population: clients.Population,
     seed: int,
     round_num: int,
     clients_per_round: int,
@@ -124,7 +120,7 @@ def _draw_clients(
         f'client_sampling must be {WITHOUT_REPLACEMENT!r} or {IID!r}, got'
         f' {client_sampling!r}.'
     )
-  is_generator = isinstance(population, clients.ClientGenerator)
+  is_generator = population.num_clients is None
   if client_weights is not None and (is_generator or client_sampling != IID):
     raise ValueError(
         f'client_weights must be given with client_sampling={IID!r} and a'
@@ -143,10 +139,7 @@ def _draw_clients(
     cohort = sampling.sample_clients_iid(*arguments, client_weights)
   else:
     cohort = sampling.sample_clients(*arguments)
-  if isinstance(population, clients.LazyClients):
-    positions, cohort = np.unique(cohort, return_inverse=True)
-    return population.load(positions), cohort
-  return population, cohort
+  return population.cohort(cohort)
 
 
 def _draw_rows(

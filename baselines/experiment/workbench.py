@@ -85,7 +85,7 @@ class Workbench:
         round needs, or the devices are not there.
     """
     task = self.task(config.task)
-    if task.generator is None:
+    if task.population.num_clients is not None:
       plan.check_cohort(config, task.population.num_clients)
     self.devices(config.execution)
 
@@ -236,7 +236,7 @@ def _population_text(task: task_lib.Task) -> str:
   if task.population is task.train:
     return f'{task.train.num_clients} training clients, {examples} examples'
   held = f'evaluated on {task.train.num_clients} with {examples} examples'
-  if task.generator is not None:
+  if task.population.num_clients is None:
     return f'new clients each round, {held}'
   return f'{task.population.num_clients} training clients, {held}'
 

@@ -26,7 +26,6 @@ import tensorflow_federated as tff
 from baselines.tasks import clients
 from baselines.tasks import databases
 from baselines.tasks import functional_models
-from baselines.tasks import registry
 from baselines.tasks import resnet
 from baselines.tasks import task
 from baselines.tasks import tff_sources
@@ -40,21 +39,14 @@ _PENALTIES = {'resnet18': PENALTY, 'resnet18_unpenalized': 0.0}
 
 
 def build(config: Any) -> task.Task:
-  """Builds the task.
-
-  Args:
-    config: Has the attributes `task`, `model`, `data_source`, `data_dir`.
-
-  Returns:
-    The task.
-
-  Raises:
-    FileNotFoundError: If a prepared database is not there.
-    ValueError: If a choice is unknown or the database cannot be used.
-  """
-  registry.check_choices(config.task, config.model, config.data_source)
-  registry.check_data(config.task, config.data_source, config.data_dir)
-  train, test = _load(config.data_source, config.data_dir)
+  """Builds the task; see `registry.build_task`."""
+  train, test = tff_sources.load_splits(
+      databases.CIFAR100,
+      config,
+      load_data=tff.simulation.datasets.cifar100.load_data,
+      make_synthetic=_synthetic_clients,
+      read_split=read_split,
+  )
   return task.Task(
       name=config.task,
       model_id=config.model,
@@ -103,20 +95,6 @@ def _apply_resnet(
   if penalty:
     output -= penalty * resnet.sum_of_squares(weights)
   return output
-
-
-def _load(
-    data_source: str, data_dir: str
-) -> tuple[clients.ClientArrays, clients.ClientArrays]:
-  """Reads the training and the test clients."""
-  return tff_sources.load_splits(
-      databases.CIFAR100,
-      data_source,
-      data_dir,
-      load_data=tff.simulation.datasets.cifar100.load_data,
-      make_synthetic=_synthetic_clients,
-      read_split=read_split,
-  )
 
 
 def read_split(path: str, split: str) -> clients.ClientArrays:

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import threading
+from typing import Union
 
 import numpy as np
 
@@ -82,6 +83,12 @@ class ClientArrays:
     """Returns how many examples client i holds."""
     return int(self.sizes[i])
 
+  def cohort(
+      self, positions: np.ndarray
+  ) -> tuple['ClientArrays', np.ndarray]:
+    """Returns clients that hold those at `positions`, and where they are."""
+    return self, positions
+
   def take(self, i: int) -> tuple[np.ndarray, np.ndarray]:
     """Returns client i's examples (x, y), as views."""
     rows = slice(self.offsets[i], self.offsets[i + 1])
@@ -99,6 +106,11 @@ class ClientGenerator:
   """
 
   generate: Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]
+
+  @property
+  def num_clients(self) -> None:
+    """There is no number of clients."""
+    return None
 
 
 class LazyClients:
@@ -151,6 +163,13 @@ class LazyClients:
   def num_clients(self) -> int:
     """N."""
     return len(self.client_ids)
+
+  def cohort(
+      self, positions: np.ndarray
+  ) -> tuple[ClientArrays, np.ndarray]:
+    """Reads the clients at `positions`, and returns where each of them is."""
+    distinct, places = np.unique(positions, return_inverse=True)
+    return self.load(distinct), places
 
   def load(self, positions: np.ndarray) -> ClientArrays:
     """Reads clients.
@@ -215,6 +234,10 @@ class LazyClients:
       self._cached_bytes += _num_bytes(found[i])
     while self._cached_bytes > self._cache_bytes:
       self._cached_bytes -= _num_bytes(self._cache.popitem(last=False)[1])
+
+
+# What training draws clients from.
+Population = Union[ClientArrays, ClientGenerator, LazyClients]
 
 
 def _num_bytes(examples: Examples) -> int:

@@ -31,22 +31,8 @@ _INPUT_SPEC = (
 
 
 def build(config: Any) -> task.Task:
-  """Builds the task.
-
-  Args:
-    config: Has the attributes `task`, `model`, `data_source`, `data_dir` and
-      `data_seed`.
-
-  Returns:
-    The task, with a small convolutional network or logistic regression.
-
-  Raises:
-    ValueError: If a choice is unknown.
-  """
-  registry.check_choices(config.task, config.model, config.data_source)
-  num_clients = registry.check_data(
-      config.task, config.data_source, config.data_dir
-  )
+  """Builds the task; see `registry.build_task`."""
+  num_clients = registry.task_entry(config.task).num_clients[config.data_source]
   train, test = load(num_clients, config.data_seed)
   builders = {'cnn': build_cnn, 'logistic': build_logistic}
   return task.Task(

@@ -19,7 +19,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from baselines.tasks import clients
-from baselines.tasks import databases
 from baselines.tasks import functional_models
 from baselines.tasks import initializers
 from baselines.tasks import registry
@@ -30,22 +29,17 @@ _IMAGE_SHAPE = (28, 28, 1)
 
 
 def build(config: Any) -> task.Task:
-  """Builds the task `emnist_digits` (10 classes) or `femnist` (62).
+  """Builds `emnist_digits` (10 classes) or `femnist` (62).
 
-  Args:
-    config: Has the attributes `task`, `model`, `data_source`, `data_dir`.
-
-  Returns:
-    The task.
-
-  Raises:
-    FileNotFoundError: If a prepared database is not there.
-    ValueError: If a choice is unknown or the database cannot be used.
+  See `registry.build_task`.
   """
-  entry = registry.task_entry(config.task)
-  registry.check_choices(config.task, config.model, config.data_source)
-  registry.check_data(config.task, config.data_source, config.data_dir)
-  train, test = _load(entry.database, config.data_source, config.data_dir)
+  train, test = tff_sources.load_splits(
+      registry.task_entry(config.task).database,
+      config,
+      load_data=tff.simulation.datasets.emnist.load_data,
+      make_synthetic=_synthetic_clients,
+      read_split=read_split,
+  )
   num_classes = 10 if config.task == 'emnist_digits' else 62
   return task.Task(
       name=config.task,
@@ -100,20 +94,6 @@ def _apply_cnn(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
   x = functional_models.convolve(weights[0:4], x)
   x = tf.nn.relu(functional_models.dense(weights[4:6], x))
   return functional_models.dense(weights[6:8], x)
-
-
-def _load(
-    spec: databases.DatabaseSpec, data_source: str, data_dir: str
-) -> tuple[clients.ClientArrays, clients.ClientArrays]:
-  """Reads the training and the test clients."""
-  return tff_sources.load_splits(
-      spec,
-      data_source,
-      data_dir,
-      load_data=tff.simulation.datasets.emnist.load_data,
-      make_synthetic=_synthetic_clients,
-      read_split=read_split,
-  )
 
 
 def read_split(path: str, split: str) -> clients.ClientArrays:

@@ -24,22 +24,8 @@ _NOISE = 0.1
 
 
 def build(config: Any) -> task.Task:
-  """Builds the task.
-
-  Args:
-    config: Has the attributes `task`, `model`, `data_source`, `data_dir` and
-      `data_seed`.
-
-  Returns:
-    The task.
-
-  Raises:
-    ValueError: If a choice is unknown.
-  """
-  registry.check_choices(config.task, config.model, config.data_source)
-  num_clients = registry.check_data(
-      config.task, config.data_source, config.data_dir
-  )
+  """Builds the task; see `registry.build_task`."""
+  num_clients = registry.task_entry(config.task).num_clients[config.data_source]
   return task.Task(
       name=config.task,
       model_id=config.model,

@@ -30,7 +30,6 @@ from baselines.tasks import clients
 from baselines.tasks import functional_models
 from baselines.tasks import idx_files
 from baselines.tasks import initializers
-from baselines.tasks import registry
 from baselines.tasks import task
 
 PENALTY = 0.5  # mu
@@ -42,21 +41,7 @@ Examples = tuple[np.ndarray, np.ndarray]
 
 
 def build(config: Any) -> task.Task:
-  """Builds the task.
-
-  Args:
-    config: Has the attributes `task`, `model`, `data_source`, `data_dir` and
-      `data_seed`.
-
-  Returns:
-    The task.
-
-  Raises:
-    FileNotFoundError: If the folder or a file is not there.
-    ValueError: If a choice is unknown, or a file cannot be used.
-  """
-  registry.check_choices(config.task, config.model, config.data_source)
-  registry.check_data(config.task, config.data_source, config.data_dir)
+  """Builds the task; see `registry.build_task`."""
   if config.data_source == 'idx':
     train, test = load_idx(config.data_dir)
   else:

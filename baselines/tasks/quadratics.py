@@ -21,33 +21,20 @@ import tensorflow_federated as tff
 from baselines.tasks import clients
 from baselines.tasks import functional_models
 from baselines.tasks import initializers
-from baselines.tasks import registry
 from baselines.tasks import task
 
 _NUM_QUANTILES = 1000
 
 
 def build(config: Any) -> task.Task:
-  """Builds the task.
-
-  Args:
-    config: Has the attributes `task`, `model`, `data_source`, `data_dir`.
-
-  Returns:
-    The task; `interval` has a `generator`.
-
-  Raises:
-    ValueError: If a choice is unknown.
-  """
-  registry.check_choices(config.task, config.model, config.data_source)
-  registry.check_data(config.task, config.data_source, config.data_dir)
+  """Builds the task; see `registry.build_task`."""
   if config.model == 'two_clients':
-    z, generator = np.array([1.0, 2.0]), None
+    z, population = np.array([1.0, 2.0]), None
     y = 1 / (2 * z)
   else:
     z = quantile((np.arange(_NUM_QUANTILES) + 0.5) / _NUM_QUANTILES)
     y = np.zeros_like(z)
-    generator = clients.ClientGenerator(_generate_client)
+    population = clients.ClientGenerator(_generate_client)
   train = clients.from_clients(
       [f'client_{i:04d}' for i in range(len(z))],
       [(z[i : i + 1], y[i : i + 1]) for i in range(len(z))],
@@ -61,7 +48,7 @@ def build(config: Any) -> task.Task:
       example_loss_fn=quadratic_loss,
       example_accuracy_fn=None,
       convolutional=False,
-      generator=generator,
+      population=population,
   )
 
 

@@ -21,8 +21,8 @@ class TaskEntry:
 
   Attributes:
     build: `module:function`, called with a config that has the attributes
-      `task`, `model`, `data_source`, `data_dir` and `data_seed`; returns a
-      `baselines.tasks.task.Task`.
+      `task`, `model`, `data_source`, `data_dir` and `data_seed`, whose choices
+      and data `build_task` has checked; returns a `baselines.tasks.task.Task`.
     models: Names for `model`, the first one is the default.
     data_sources: Names for `data_source`, the first one is the default.
     description: One sentence.
@@ -265,5 +265,6 @@ def build_task(config: Any) -> Any:
     ValueError: See `check_choices` and `check_data`.
   """
   check_choices(config.task, config.model, config.data_source)
+  check_data(config.task, config.data_source, config.data_dir)
   module, function = task_entry(config.task).build.split(':')
   return getattr(importlib.import_module(module), function)(config)

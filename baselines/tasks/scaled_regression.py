@@ -31,7 +31,6 @@ import tensorflow_federated as tff
 from baselines.tasks import clients
 from baselines.tasks import functional_models
 from baselines.tasks import initializers
-from baselines.tasks import registry
 from baselines.tasks import task
 
 DIMENSION = 30
@@ -49,21 +48,8 @@ LOSS_FACTORS = {
 
 
 def build(config: Any) -> task.Task:
-  """Builds the task.
-
-  Args:
-    config: Has the attributes `task`, `model`, `data_source`, `data_dir` and
-      `data_seed`.
-
-  Returns:
-    The task; `config.model` is the scaling.
-
-  Raises:
-    ValueError: If a choice is unknown.
-  """
+  """Builds the task; the model names the scaling; see `registry.build_task`."""
   scaling = config.model
-  registry.check_choices(config.task, scaling, config.data_source)
-  registry.check_data(config.task, config.data_source, config.data_dir)
   return task.Task(
       name=config.task,
       model_id=scaling,

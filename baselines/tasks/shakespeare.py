@@ -23,7 +23,6 @@ from baselines.tasks import databases
 from baselines.tasks import functional_models
 from baselines.tasks import initializers
 from baselines.tasks import lstm
-from baselines.tasks import registry
 from baselines.tasks import shakespeare_text
 from baselines.tasks import task
 from baselines.tasks import tff_sources
@@ -33,21 +32,14 @@ _UNITS = 256
 
 
 def build(config: Any) -> task.Task:
-  """Builds the task.
-
-  Args:
-    config: Has the attributes `task`, `model`, `data_source`, `data_dir`.
-
-  Returns:
-    The task.
-
-  Raises:
-    FileNotFoundError: If a prepared database is not there.
-    ValueError: If a choice is unknown or the database cannot be used.
-  """
-  registry.check_choices(config.task, config.model, config.data_source)
-  registry.check_data(config.task, config.data_source, config.data_dir)
-  train, test = _load(config.data_source, config.data_dir)
+  """Builds the task; see `registry.build_task`."""
+  train, test = tff_sources.load_splits(
+      databases.SHAKESPEARE,
+      config,
+      load_data=tff.simulation.datasets.shakespeare.load_data,
+      make_synthetic=_synthetic_clients,
+      read_split=read_split,
+  )
   return task.Task(
       name=config.task,
       model_id=config.model,
@@ -127,20 +119,6 @@ def sequence_accuracy(
   """Returns right and all predictions [B], of labels that are not padding."""
   return functional_models.sequence_accuracy(
       output, label, ignored=(shakespeare_text.PAD,)
-  )
-
-
-def _load(
-    data_source: str, data_dir: str
-) -> tuple[clients.ClientArrays, clients.ClientArrays]:
-  """Reads the training and the test clients."""
-  return tff_sources.load_splits(
-      databases.SHAKESPEARE,
-      data_source,
-      data_dir,
-      load_data=tff.simulation.datasets.shakespeare.load_data,
-      make_synthetic=_synthetic_clients,
-      read_split=read_split,
   )
 
 

@@ -66,34 +66,32 @@ class Splits(NamedTuple):
   test: clients.ClientArrays
 
 
-def check(config: Any) -> None:
-  """Checks choices and data, and fetches what is to be downloaded.
+def fetch(config: Any) -> None:
+  """Fetches what is to be downloaded and is not there.
 
   Args:
-    config: Has the attributes `task`, `model`, `data_source`, `data_dir`.
+    config: Has the attributes `task`, `data_source`, `data_dir`.
 
   Raises:
-    FileNotFoundError: If the database or counts are not there.
-    OSError: If they cannot be fetched.
-    ValueError: If a choice is unknown or a file cannot be used.
+    OSError: If it cannot be fetched.
+    ValueError: If what arrives cannot be used.
   """
-  registry.check_choices(config.task, config.model, config.data_source)
-  registry.check_data(config.task, config.data_source, config.data_dir)
-  if config.data_source == 'download':
-    for file in registry.task_entry(config.task).count_files:
-      downloads.ensure_counts(file, config.data_dir)
-    downloads.ensure_downloaded(
-        databases.STACKOVERFLOW,
-        config.data_dir,
-        tff.simulation.datasets.stackoverflow.load_data,
-    )
+  if config.data_source != 'download':
+    return
+  for file in registry.task_entry(config.task).count_files:
+    downloads.ensure_counts(file, config.data_dir)
+  downloads.ensure_downloaded(
+      databases.STACKOVERFLOW,
+      config.data_dir,
+      tff.simulation.datasets.stackoverflow.load_data,
+  )
 
 
 def load_vocabularies(config: Any) -> Vocabularies:
   """Reads or counts the vocabularies that the task needs.
 
   Args:
-    config: As for `check`, which must have been called.
+    config: As for `fetch`, which must have been called.
 
   Returns:
     The vocabularies. Counting takes a pass over all training sentences for
@@ -165,7 +163,7 @@ def open_splits(config: Any, encode_fn: EncodeFn) -> Splits:
   """Opens the database, and reads what is evaluated.
 
   Args:
-    config: As for `check`, which must have been called.
+    config: As for `fetch`, which must have been called.
     encode_fn: From sentences to (x, y).
 
   Returns:

@@ -42,19 +42,8 @@ _MAX_COUNT = np.iinfo(np.int16).max
 
 
 def build(config: Any) -> task.Task:
-  """Builds the task.
-
-  Args:
-    config: Has the attributes `task`, `model`, `data_source`, `data_dir`.
-
-  Returns:
-    The task.
-
-  Raises:
-    FileNotFoundError: If a prepared database or its counts are not there.
-    ValueError: If a choice is unknown or a file cannot be used.
-  """
-  stackoverflow_data.check(config)
+  """Builds the task; see `registry.build_task`."""
+  stackoverflow_data.fetch(config)
   words, tags, digests = stackoverflow_data.load_vocabularies(config)
   splits = stackoverflow_data.open_splits(config, build_encode_fn(words, tags))
   return task.Task(
@@ -68,7 +57,7 @@ def build(config: Any) -> task.Task:
       example_loss_fn=tag_loss,
       example_accuracy_fn=tag_recall,
       convolutional=False,
-      lazy=splits.lazy,
+      population=splits.lazy,
       digests=digests,
   )
 

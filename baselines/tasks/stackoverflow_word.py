@@ -43,19 +43,8 @@ _SPECIAL_TOKENS = 4  # Padding, other words, begin and end.
 
 
 def build(config: Any) -> task.Task:
-  """Builds the task.
-
-  Args:
-    config: Has the attributes `task`, `model`, `data_source`, `data_dir`.
-
-  Returns:
-    The task.
-
-  Raises:
-    FileNotFoundError: If a prepared database or its counts are not there.
-    ValueError: If a choice is unknown or a file cannot be used.
-  """
-  stackoverflow_data.check(config)
+  """Builds the task; see `registry.build_task`."""
+  stackoverflow_data.fetch(config)
   words, _, digests = stackoverflow_data.load_vocabularies(config)
   splits = stackoverflow_data.open_splits(config, build_encode_fn(words))
   other, _, end = special_tokens(len(words))
@@ -70,7 +59,7 @@ def build(config: Any) -> task.Task:
           functional_models.sequence_accuracy, ignored=(PAD, other, end)
       ),
       convolutional=False,
-      lazy=splits.lazy,
+      population=splits.lazy,
       digests=digests,
   )
 

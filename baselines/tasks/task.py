@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 import dataclasses
-from typing import Optional, Union
+from typing import Optional
 
 import tensorflow as tf
 import tensorflow_federated as tff
@@ -12,9 +12,6 @@ from baselines.tasks import clients
 ExampleLossFn = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 ExampleAccuracyFn = Callable[
     [tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]
-]
-Population = Union[
-    clients.ClientArrays, clients.ClientGenerator, clients.LazyClients
 ]
 
 
@@ -31,23 +28,18 @@ class Task:
       batch; its gradient is that of the mean too, unless the model says
       otherwise. The input spec does not depend on the dtype: it is that of the
       data, and the model casts.
-    train: The training clients; the population of f(x). A fixed sample of it,
-      for evaluations, where there is a generator or `lazy`.
-    test: Held-out examples, or None; of a lazy task a fixed sample.
+    train: The training clients that are evaluated: the population of f(x), or a
+      fixed sample of it.
+    test: Held-out examples, or a fixed sample of them, or None.
     example_loss_fn: `(output, label) -> [B]`, f(x; z) of each example.
     example_accuracy_fn: `(output, label) -> (correct [B], weight [B])`, the
       accuracy of a data set is the sum of the former divided by the sum of the
       latter; None if the task has no accuracy.
     convolutional: Whether the model convolves (XLA is slow at that on CPUs).
-    generator: Makes the clients that train, new ones each round, if the
-      population is endless.
-    lazy: All clients that train, read when they are drawn, if they are too many
-      to be held.
+    population: What the cohorts of training rounds are drawn from: all training
+      clients; by default `train`.
     digests: SHA-256 of what the data depend on besides a database, by name;
       vocabularies for example.
-
-  Raises:
-    ValueError: If both `generator` and `lazy` are given.
   """
 
   name: str
@@ -58,20 +50,9 @@ class Task:
   example_loss_fn: ExampleLossFn
   example_accuracy_fn: Optional[ExampleAccuracyFn]
   convolutional: bool
-  generator: Optional[clients.ClientGenerator] = None
-  lazy: Optional[clients.LazyClients] = None
+  population: Optional[clients.Population] = None
   digests: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   def __post_init__(self):
-    if self.generator is not None and self.lazy is not None:
-      raise ValueError(
-          'generator and lazy must not both be given: training draws from one'
-          ' population.'
-      )
-
-  @property
-  def population(self) -> Population:
-    """What the cohorts of training rounds are drawn from."""
-    if self.generator is not None:
-      return self.generator
-    return self.train if self.lazy is None else self.lazy
+    if self.population is None:
+      object.__setattr__(self, 'population', self.train)

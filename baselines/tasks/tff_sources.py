@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 import os
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -16,8 +16,7 @@ Split = clients.ClientArrays
 
 def load_splits(
     spec: databases.DatabaseSpec,
-    data_source: str,
-    data_dir: Optional[str],
+    config: Any,
     *,
     load_data: Callable[..., Any],
     make_synthetic: Callable[[], Split],
@@ -27,8 +26,8 @@ def load_splits(
 
   Args:
     spec: TFF's database.
-    data_source: `synthetic`, `cache` or `download`.
-    data_dir: The folder of the database.
+    config: Has the attributes `data_source` (`synthetic`, `cache` or
+      `download`) and `data_dir`, the folder of the database.
     load_data: TFF's function that downloads it.
     make_synthetic: Returns TFF's synthetic clients, which are both splits.
     read_split: Maps (path, split) to the clients of a split.
@@ -37,13 +36,13 @@ def load_splits(
     FileNotFoundError: If the database is not there.
     ValueError: If it is damaged.
   """
-  if data_source == 'synthetic':
+  if config.data_source == 'synthetic':
     synthetic = make_synthetic()
     return synthetic, synthetic
-  if data_source == 'download':
-    path = downloads.ensure_downloaded(spec, data_dir, load_data)
+  if config.data_source == 'download':
+    path = downloads.ensure_downloaded(spec, config.data_dir, load_data)
   else:
-    path = os.path.join(data_dir, spec.file_name)
+    path = os.path.join(config.data_dir, spec.file_name)
   return read_split(path, spec.train_split), read_split(path, spec.test_split)
 
 

@@ -29,7 +29,7 @@ def _population_gradient(task, x):
 
 def test_two_clients_have_their_minimizer():
   task = _build('two_clients')
-  assert task.generator is None and task.population is task.train
+  assert task.population is task.train
   loss, gradient = _population_gradient(task, 2 / 3)
   assert gradient == pytest.approx(0, abs=1e-15)
   # Mean of 1/2 (1/3)^2 and (1/6)^2.

@@ -8,6 +8,7 @@ import pytest
 import tensorflow_federated as tff
 
 from baselines.tasks import databases
+from baselines.tasks import registry
 from baselines.tasks import stackoverflow_data
 from baselines.tasks import vocabularies
 
@@ -110,12 +111,12 @@ def test_word_prediction_needs_no_tags(folder, tmp_path):
   shutil.copyfile(f'{folder}/{_DATABASE}', tmp_path / _DATABASE)
   (tmp_path / 'stackoverflow.word_count').write_bytes(b'the 9\nof 8\n')
   config = _config('cache', str(tmp_path), 'stackoverflow_word')
-  stackoverflow_data.check(config)
+  stackoverflow_data.fetch(config)
   words, tags, digests = stackoverflow_data.load_vocabularies(config)
   assert words == ('the', 'of') and tags is None
   assert list(digests) == ['stackoverflow.word_count']
   with pytest.raises(FileNotFoundError, match='stackoverflow.tag_count'):
-    stackoverflow_data.check(_config('cache', str(tmp_path)))
+    registry.build_task(_config('cache', str(tmp_path)))
 
 
 def test_counted_vocabularies(folder):
@@ -161,7 +162,7 @@ def test_download_fetches_database_and_counts_once(
       stackoverflow_data.downloads, 'ensure_counts', ensure_counts
   )
   config = _config('download', str(tmp_path))
-  stackoverflow_data.check(config)
+  stackoverflow_data.fetch(config)
   assert fetched == [
       'stackoverflow.word_count', 'stackoverflow.tag_count', 'database'
   ]

@@ -78,10 +78,9 @@ def test_real_data_equal_tffs(shared_data, monkeypatch):
   )
   monkeypatch.setattr(_tff, 'load_tag_counts', lambda: dict.fromkeys(tags))
   reference = _tff_task(cache_dir=folder)
-  assert task.lazy.num_clients == task.train.num_clients == 89
-  assert task.population is task.lazy
+  assert task.population.num_clients == task.train.num_clients == 89
   for i in range(0, 89, 11):
-    arrays = task.lazy.load(np.array([i]))
+    arrays = task.population.load(np.array([i]))
     expected = _tff_examples(reference, arrays.client_ids[0])
     _assert_equal_examples(arrays.features, expected)
     np.testing.assert_array_equal(arrays.features[0], task.train.take(i)[0])

@@ -160,16 +160,13 @@ def test_thirty_steps_on_one_batch_halve_the_loss(name, model_id):
   assert losses[-1] < losses[0] / 2
 
 
-def test_one_population_only():
+def test_population_is_what_is_evaluated_unless_another_is_given():
   task = _task('stackoverflow_word', 'lstm')
-  assert task.population is task.lazy
+  assert isinstance(task.population, clients.LazyClients)
   assert _task('digits', 'cnn').population is _task('digits', 'cnn').train
   generator = clients.ClientGenerator(lambda _: task.train.take(0))
-  assert dataclasses.replace(
-      task, lazy=None, generator=generator
-  ).population is generator
-  with pytest.raises(ValueError, match='generator and lazy must not both'):
-    dataclasses.replace(task, generator=generator)
+  changed = dataclasses.replace(task, population=generator)
+  assert changed.population is generator and generator.num_clients is None
 
 
 @pytest.mark.parametrize('name, model_id', [
@@ -189,9 +186,7 @@ def test_two_rounds_of_local_update_lower_the_loss(name, model_id):
   )
   program = execution.compile_process(local_update)
   state = program.initialize()
-  arrays = task.population
-  if task.lazy is not None:
-    arrays = task.lazy.load(np.arange(task.lazy.num_clients))
+  arrays, _ = task.population.cohort(np.arange(2))
   # The first two examples of two clients, twice.
   rows = arrays.offsets[:2, np.newaxis, np.newaxis] + np.array([[0, 1]] * 2)
   cohort = client_work.ClientBatches(

@@ -1,5 +1,7 @@
 """Where clients come from, by the name of the source."""
 
+import types
+
 import numpy as np
 import pytest
 
@@ -23,7 +25,8 @@ def _load(data_source, data_dir, load_data=None):
     return _clients(split)
 
   splits = tff_sources.load_splits(
-      _SPEC, data_source, data_dir,
+      _SPEC,
+      types.SimpleNamespace(data_source=data_source, data_dir=data_dir),
       load_data=load_data,
       make_synthetic=lambda: _clients('synthetic'),
       read_split=read_split,
