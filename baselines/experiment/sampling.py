@@ -41,6 +41,23 @@ def _generator(
   return np.random.Generator(np.random.Philox(key=key, counter=counter))
 
 
+def _client_draws(
+    purpose: str,
+    seed: Integer,
+    round_num: Integer,
+    client_key: Integer,
+    repeat: Integer,
+) -> np.random.Generator:
+  """Returns the generator of a client's draws, with its place checked."""
+  return _generator(
+      purpose,
+      _check_integer('seed', seed, None),
+      _check_integer('round_num', round_num, 0),
+      _check_integer('client_key', client_key, 0),
+      _check_integer('repeat', repeat, 0),
+  )
+
+
 def sample_clients(
     seed: Integer,
     round_num: Integer,
@@ -176,12 +193,8 @@ def draw_epochs(
     TypeError: If an argument is not an integer.
     ValueError: If one is out of range.
   """
-  seed = _check_integer('seed', seed, None)
-  round_num = _check_integer('round_num', round_num, 0)
-  client_key = _check_integer('client_key', client_key, 0)
-  repeat = _check_integer('repeat', repeat, 0)
   return epoch_draws.draw_epochs(
-      _generator('epochs', seed, round_num, client_key, repeat),
+      _client_draws('epochs', seed, round_num, client_key, repeat),
       int(num_examples),
       num_epochs=num_epochs,
       batch_size=batch_size,
@@ -221,12 +234,8 @@ def draw_examples(
     TypeError: If an argument is not an integer.
     ValueError: If one is out of range.
   """
-  seed = _check_integer('seed', seed, None)
-  round_num = _check_integer('round_num', round_num, 0)
-  client_key = _check_integer('client_key', client_key, 0)
   num_examples = _check_integer('num_examples', num_examples, 1)
   num_steps = _check_integer('num_steps', num_steps, 1)
   batch_size = _check_integer('batch_size', batch_size, 1)
-  repeat = _check_integer('repeat', repeat, 0)
-  generator = _generator('examples', seed, round_num, client_key, repeat)
+  generator = _client_draws('examples', seed, round_num, client_key, repeat)
   return generator.integers(num_examples, size=(num_steps, batch_size))

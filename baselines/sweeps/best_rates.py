@@ -9,8 +9,6 @@ from baselines import files
 from baselines.experiment import summary
 from baselines.sweeps import results
 
-_TUNED = ('server_learning_rate', 'step_size')
-
 
 def best_rates_table(outcomes: Sequence[summary.RunSummary]) -> pd.DataFrame:
   """Returns one row for each best point, see `results.best_points`.
@@ -30,8 +28,8 @@ def best_rates_table(outcomes: Sequence[summary.RunSummary]) -> pd.DataFrame:
       'cumulative_regret'
   )
   settings = list(table.columns[: list(table.columns).index('sampling_seed')])
-  rates = table[list(_TUNED)].apply(tuple, axis=1)
-  others = [table[c].astype(str) for c in settings if c not in _TUNED]
+  rates = table[list(results.TUNED)].apply(tuple, axis=1)
+  others = [table[c].astype(str) for c in settings if c not in results.TUNED]
   best = table[(table['best'] != '') & (rates.groupby(others).transform(
       'nunique') > 1)]
   if best.empty:

@@ -19,7 +19,7 @@ _VARIED = {
     'sweep_seeds': ('seeds', int),
 }
 _MOST_VALUES = 10_000
-_SEEDS = ('data_seed', 'model_seed', 'sampling_seed')
+SEEDS = ('data_seed', 'model_seed', 'sampling_seed')
 # Mantissas of logarithmic grids, by name.
 _GRIDS = {
     'decades': (1.0,),
@@ -123,7 +123,7 @@ def _settings_of(
   """Returns the settings that a list varies; fixed data have no seed."""
   if name != 'seeds':
     return (name,)
-  return _SEEDS if base.task.data_seed is not None else _SEEDS[1:]
+  return SEEDS if base.task.data_seed is not None else SEEDS[1:]
 
 
 def _values(

@@ -13,10 +13,10 @@ from baselines.experiment import config_json
 from baselines.experiment import run_folder
 from baselines.experiment import summary
 from baselines.figures import tables
+from baselines.sweeps import grid
 
-# What a sweep tunes for each of the other settings, and what only repeats.
-_TUNED = ('server_learning_rate', 'step_size')
-_SEEDS = ('data_seed', 'model_seed', 'sampling_seed')
+# What a sweep tunes for each of the other settings.
+TUNED = ('server_learning_rate', 'step_size')
 _GAMMA = 'client_learning_rate'
 BEST = 'of all'
 BEST_FOR_GAMMA = 'for this gamma'
@@ -68,7 +68,7 @@ def best_points(outcomes: Sequence[summary.RunSummary]) -> dict[Key, str]:
   found: dict[Key, str] = {}
   seen_groups, seen_families = set(), set()
   for key in ranked:
-    group, family = without(key, _TUNED), without(key, (*_TUNED, _GAMMA))
+    group, family = without(key, TUNED), without(key, (*TUNED, _GAMMA))
     if group not in seen_groups:
       found[key] = BEST_FOR_GAMMA if family in seen_families else BEST
     seen_groups.add(group)
@@ -78,7 +78,7 @@ def best_points(outcomes: Sequence[summary.RunSummary]) -> dict[Key, str]:
 
 def point_key(config: config_lib.ExperimentConfig) -> Key:
   """Returns all settings but the seeds and those that change no result."""
-  ignored = (*_SEEDS, *config_json.CHANGEABLE, 'jit', 'clients', 'devices')
+  ignored = (*grid.SEEDS, *config_json.CHANGEABLE, 'jit', 'clients', 'devices')
   return tuple(
       sorted(
           (name, value)
@@ -141,7 +141,7 @@ def _other_varied(keys: Sequence[Key]) -> list[str]:
       for name in set().union(*runs)
       if len({run.get(name) for run in runs}) > 1
   }
-  return sorted(varied - {*_TUNED, _GAMMA, 'algorithm'})
+  return sorted(varied - {*TUNED, _GAMMA, 'algorithm'})
 
 
 def _row(
@@ -149,14 +149,14 @@ def _row(
 ) -> dict[str, object]:
   config = outcome.config
   key = point_key(config)
-  rates = {**dict.fromkeys((_GAMMA, *_TUNED)), **config.rates}
+  rates = {**dict.fromkeys((_GAMMA, *TUNED)), **config.rates}
   status = outcome.status
   if status == run_folder.DIVERGED:
     status = f'diverged at round {outcome.round}'
   return {
       'algorithm': dict(key)['algorithm'],
       **{name: dict(key).get(name) for name in varied},
-      **{name: rates[name] for name in (_GAMMA, *_TUNED)},
+      **{name: rates[name] for name in (_GAMMA, *TUNED)},
       'sampling_seed': config.run.sampling_seed,
       'data_seed': config.task.data_seed,
       'status': status,
@@ -195,7 +195,7 @@ def _cell(column: str, value: object) -> str:
   missing = value is None or (isinstance(value, float) and math.isnan(value))
   if missing or value == '':
     return '-'
-  if column in (_GAMMA, *_TUNED):
+  if column in (_GAMMA, *TUNED):
     return f'{value:g}'
   return f'{value:.4g}' if isinstance(value, float) else str(value)
 

@@ -112,12 +112,13 @@ _NOT_IN_LIBRARY = (
 # Whatever plans, checks or draws must start without TensorFlow: importing TFF
 # takes many seconds. A package stands for all of its modules.
 _TENSORFLOW_FREE = (
+    'baselines.algorithms.algorithm_config',
     'baselines.algorithms.columns',
-    'baselines.algorithms.server_optimizer_config',
     'baselines.algorithms.horizon_configs',
     'baselines.algorithms.local_configs',
     'baselines.algorithms.rate_config',
     'baselines.algorithms.registry',
+    'baselines.algorithms.server_optimizer_config',
     'baselines.experiment.accounting',
     'baselines.experiment.checkpoints',
     'baselines.experiment.config',
@@ -134,6 +135,7 @@ _TENSORFLOW_FREE = (
     'baselines.experiment.sampling',
     'baselines.experiment.softmax_regression',
     'baselines.figures',
+    'baselines.files',
     'baselines.flag_files',
     'baselines.settings',
     'baselines.sweeps',

@@ -1,4 +1,4 @@
-"""FedCOM against its transcription, with its bits."""
+"""FedCOM, beyond what `rival_transcriptions_test` checks of all."""
 
 import numpy as np
 import pytest
@@ -6,51 +6,6 @@ import pytest
 from baselines.algorithms import fed_com
 from baselines.algorithms import fed_paq
 from tests.baselines.algorithms import rival_cases
-
-_ARGUMENTS = dict(
-    quantization_levels=rival_cases.LEVELS,
-    server_factor=rival_cases.SERVER_FACTOR,
-)
-
-
-def _check(**changes):
-  return rival_cases.check(
-      fed_com.build_fed_com, 'fed_com', **_ARGUMENTS, **changes
-  )
-
-
-def test_x_to_1e9_and_bits_exactly_in_float64():
-  _check(rounds=8)
-
-
-def test_xla_and_plain_kernels_agree():
-  _check(jit='on')
-
-
-def test_float32_follows_until_a_draw_rounds_differently(record_property):
-  equal = _check(dtype='float32', rounds=8)
-  record_property('rounds_until_a_draw_rounds_differently', equal)
-  print(f'float32 follows float64 for {equal} of 8 rounds')
-  assert equal >= 3
-
-
-@pytest.mark.parametrize('num_clients', [1, 2, 99, 100, 101])
-def test_cohorts(num_clients):
-  _check(num_clients=num_clients, rounds=2)
-
-
-def test_bits_are_those_of_the_encoded_bytes():
-  rival_cases.check_encoded_bytes(
-      fed_com.build_fed_com, 'fed_com', **_ARGUMENTS
-  )
-
-
-def test_other_codes_change_the_bits_only():
-  rival_cases.check_other_code(fed_com.build_fed_com, 'fed_com', **_ARGUMENTS)
-
-
-def test_levels_and_codes_that_are_refused():
-  rival_cases.check_qsgd_refusals(fed_com.build_fed_com)
 
 
 def test_factor_1_is_fed_paq():

@@ -1,32 +1,9 @@
-"""Minibatch-SGD against its transcription, with its bits."""
+"""Minibatch-SGD, beyond what `rival_transcriptions_test` checks of all."""
 
 import pytest
 
 from baselines.algorithms import minibatch_sgd
 from tests.baselines.algorithms import rival_cases
-
-
-def _check(**changes):
-  return rival_cases.check(
-      minibatch_sgd.build_minibatch_sgd, 'minibatch_sgd', **changes
-  )
-
-
-def test_x_to_1e9_and_bits_exactly_in_float64():
-  _check(rounds=8)
-
-
-def test_xla_and_plain_kernels_agree():
-  _check(jit='on')
-
-
-def test_x_to_1e5_and_bits_exactly_in_float32():
-  assert _check(dtype='float32', rounds=8) == 8
-
-
-@pytest.mark.parametrize('num_clients', [1, 2, 99, 100, 101])
-def test_cohorts(num_clients):
-  _check(num_clients=num_clients, rounds=2)
 
 
 def test_11_bits_of_a_float_message():
