@@ -48,9 +48,7 @@ def build_model_losses(
   def build(name, loss_fn, *, training, rank):
     def loss(weights, batch):
       features, labels = _features_and_labels(batch)
-      output = model.predict_on_batch(
-          (weights, non_trainable), features, training
-      )
+      output = _predict(model, (weights, non_trainable), features, training)
       value = tf.convert_to_tensor(loss_fn(output, labels))
       if value.shape.rank not in (None, rank):
         raise ValueError(
@@ -115,6 +113,36 @@ def mean_example_loss(
       parallel_iterations=1,
   )
   return total / tf.cast(num_examples, dtype)
+
+
+def _predict(
+    model: tff.learning.models.FunctionalModel,
+    weights: Any,
+    features: Any,
+    training: bool,
+) -> Any:
+  """Returns the model's output, computed in the graph that is being built.
+
+  The gradient of a call of a `tf.function` is a call too, and constants of the
+  forward pass (a permutation, say) become arguments of the backward pass. XLA
+  then takes all that they come with, examples included, for constants of the
+  program, and compiles anew for each batch.
+
+  Args:
+    model: The model.
+    weights: Trainable and other weights.
+    features: A batch.
+    training: Whether it is a call in training.
+  """
+  inlined = tf.config.functions_run_eagerly()
+  tf.config.run_functions_eagerly(True)  # In a graph: traced in place.
+  try:
+    return model.predict_on_batch(weights, features, training)
+  except tf.errors.OperatorNotAllowedInGraphError:
+    pass  # It needs AutoGraph, which only the call of a function applies.
+  finally:
+    tf.config.run_functions_eagerly(inlined)
+  return model.predict_on_batch(weights, features, training)
 
 
 def _features_and_labels(batch: Any) -> tuple[Any, Any]:

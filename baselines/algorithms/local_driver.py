@@ -44,6 +44,8 @@ class LocalDriver(driver.Driver):
     self._columns = config.extra_columns
     self._decays = rate is not None and rate.decays
     self.num_epochs = num_epochs
+    # Batches as short as they come: XLA compiles anew for other sizes.
+    self.gains_by_xla = num_epochs is None
 
   def initial_state(
       self,

@@ -84,10 +84,11 @@ class Workbench:
       command.InputError: If the data cannot be read, have fewer clients than a
         round needs, or the devices are not there.
     """
+    # First: reading data starts TensorFlow, whose threads are fixed by then.
+    self.devices(config.execution)
     task = self.task(config.task)
     if task.population.num_clients is not None:
       plan.check_cohort(config, task.population.num_clients)
-    self.devices(config.execution)
 
   def tools(self, config: config_lib.ExperimentConfig) -> Tools:
     """Returns the tools for a run; those for other rates and seeds will do."""

@@ -137,3 +137,37 @@ def test_example_loss_must_be_a_vector():
   batch = (tf.zeros([3, 2]), tf.zeros([3]))
   with pytest.raises(ValueError, match=r'example_loss_fn .* rank 1, found'):
     losses.examples((tf.zeros([2]),), batch)
+
+
+def test_loss_calls_no_function_in_a_graph():
+  losses = model_losses.build_model_losses(model_with(mean_output), ())
+  loss = tf.function(lambda w, x, y: losses.training((w,), (x, y)))
+  graph = loss.get_concrete_function(
+      tf.zeros([2]), tf.zeros([3, 2]), tf.zeros([3])
+  ).graph
+  assert not any('Call' in op.type for op in graph.get_operations())
+  assert not tf.config.functions_run_eagerly()
+
+
+def test_model_that_needs_autograph_keeps_it():
+  @tf.function
+  def predict(weights, x, training=True):
+    del training
+    (trainable,), _ = weights
+    output = tf.linalg.matvec(x, trainable)
+    if tf.reduce_sum(output) > 0:
+      output *= 3.0
+    return output
+
+  model = tff.learning.models.FunctionalModel(
+      initial_weights=((np.zeros(2, np.float32),), ()),
+      predict_on_batch_fn=predict,
+      loss_fn=mean_output,
+      input_spec=(tf.TensorSpec([None, 2]), tf.TensorSpec([None])),
+  )
+  losses = model_losses.build_model_losses(model, ())
+  loss = tf.function(lambda w, x, y: losses.training((w,), (x, y)))
+  for sign, expected in ((1.0, 3.0), (-1.0, -1.0)):
+    value = loss(tf.constant([sign, 0.0]), tf.ones([3, 2]), tf.zeros([3]))
+    assert value.numpy() == expected
+  assert not tf.config.functions_run_eagerly()

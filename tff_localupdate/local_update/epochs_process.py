@@ -38,6 +38,9 @@ def build_local_update_epochs(
   so do rows beyond the size of a batch. A client of n_i <= B takes exactly E
   steps along full gradients.
 
+  XLA compiles this round anew for other sizes of batches: compile it with
+  `execution.compile_process(process, jit='off')`.
+
   Source: arXiv 2007.00878 names epochs as the alternative to local steps, and
   the public code of its experiments uses them.
 

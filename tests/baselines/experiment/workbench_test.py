@@ -9,6 +9,7 @@ from baselines.experiment import command
 from baselines.experiment import config
 from baselines.experiment import optimum
 from baselines.experiment import workbench as workbench_lib
+from baselines.tasks import registry as tasks
 
 _BASE = config.ExperimentConfig(
     task=config.TaskConfig('digits', model='logistic'),
@@ -172,3 +173,21 @@ def test_initial_state_has_the_runs_own_step_size_seed_and_weights(workbench):
     assert int(state.seed) == settings.run.sampling_seed
     (weights,) = state.model_weights.trainable
     assert np.linalg.norm(weights) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_devices_are_chosen_before_data_are_read(monkeypatch):
+  order = []
+  configure, build_task = workbench_lib.execution.configure, tasks.build_task
+
+  def configure_(*args, **kwargs):
+    order.append('devices')
+    return configure(*args, **kwargs)
+
+  def build_task_(settings):
+    order.append('data')
+    return build_task(settings)
+
+  monkeypatch.setattr(workbench_lib.execution, 'configure', configure_)
+  monkeypatch.setattr(workbench_lib.tasks, 'build_task', build_task_)
+  workbench_lib.Workbench(report=lambda text: None).check(_BASE)
+  assert order == ['devices', 'data']
