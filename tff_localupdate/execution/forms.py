@@ -17,6 +17,7 @@ from tff_localupdate.execution import values
 
 _import_numbers = itertools.count()
 _LOOPS = ('While', 'StatelessWhile')
+_LARGE = 2 ** 20  # bytes
 
 
 class UnsupportedComputationError(TypeError):
@@ -119,8 +120,14 @@ class ImportedFunction:
     _make_names_unique(graph_def, nodes, f'_u{next(_import_numbers)}')
     feeds = list(_tensor_names(proto.parameter))
     fetches = list(_tensor_names(proto.result))
+    constants = _take_out_large_constants(graph_def)
     wrapped = tf.compat.v1.wrap_function(
-        lambda: tf.graph_util.import_graph_def(graph_def, name=''), []
+        lambda: tf.graph_util.import_graph_def(
+            graph_def,
+            input_map=tf.nest.map_structure(tf.identity, constants),
+            name='',
+        ),
+        [],
     )
     graph = wrapped.graph
     self._initialize = None
@@ -153,6 +160,26 @@ def _all_nodes(graph_def):
   yield from graph_def.node
   for function in graph_def.library.function:
     yield from function.node_def
+
+
+def _take_out_large_constants(graph_def):
+  """Turns large constants into inputs; returns these by name.
+
+  TensorFlow keeps about ten copies of what is in a graph that it runs, which
+  for the weights of a model is most of the memory; a captured tensor is one.
+  """
+  values_by_name = {}
+  for node in graph_def.node:
+    if node.op != 'Const' or node.attr['value'].ByteSize() < _LARGE:
+      continue
+    value = tf.constant(tf.make_ndarray(node.attr['value'].tensor))
+    name = f'large_constant_{len(values_by_name)}'
+    values_by_name[f'{name}:0'] = value
+    node.op = 'Identity'
+    node.input.insert(0, name)
+    node.ClearField('attr')
+    node.attr['T'].type = value.dtype.as_datatype_enum
+  return values_by_name
 
 
 def _loop_depth(graph_def):

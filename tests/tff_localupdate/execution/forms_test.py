@@ -100,3 +100,20 @@ def test_a_computation_without_leaves_gives_none():
     return ()
 
   assert forms.ImportedFunction(nothing)([]) == []
+
+
+def test_large_constants_stay_out_of_the_graph():
+  table = np.arange(2 ** 19, dtype=np.float32)  # 2 MiB
+
+  @tff.tensorflow.computation(np.int32)
+  def computation(i):
+    kept = tf.constant(table)
+    return kept, tf.gather(kept, i)
+
+  imported = forms.ImportedFunction(computation)
+  whole, element = _call(imported, 7)
+  np.testing.assert_array_equal(whole, table)
+  assert element == 7.0
+  function = tf.function(lambda: imported([tf.constant(7)]))
+  graph = function.get_concrete_function().graph.as_graph_def()
+  assert graph.ByteSize() < 2 ** 16
