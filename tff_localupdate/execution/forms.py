@@ -124,7 +124,10 @@ class ImportedFunction:
     wrapped = tf.compat.v1.wrap_function(
         lambda: tf.graph_util.import_graph_def(
             graph_def,
-            input_map=tf.nest.map_structure(tf.identity, constants),
+            input_map={
+                name: tf.identity(value, name.partition(':')[0])
+                for name, value in constants.items()
+            },
             name='',
         ),
         [],
@@ -173,7 +176,8 @@ def _take_out_large_constants(graph_def):
     if node.op != 'Const' or node.attr['value'].ByteSize() < _LARGE:
       continue
     value = tf.constant(tf.make_ndarray(node.attr['value'].tensor))
-    name = f'large_constant_{len(values_by_name)}'
+    # No operation of a graph has this name, so that all keep theirs.
+    name = f'large_constant_{len(values_by_name)}_of_import'
     values_by_name[f'{name}:0'] = value
     node.op = 'Identity'
     node.input.insert(0, name)

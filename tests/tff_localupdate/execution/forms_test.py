@@ -108,12 +108,12 @@ def test_large_constants_stay_out_of_the_graph():
   @tff.tensorflow.computation(np.int32)
   def computation(i):
     kept = tf.constant(table)
-    return kept, tf.gather(kept, i)
+    return tf.gather(kept, i), kept, tf.constant(3.0)  # each an Identity
 
   imported = forms.ImportedFunction(computation)
-  whole, element = _call(imported, 7)
+  element, whole, three = _call(imported, 7)
   np.testing.assert_array_equal(whole, table)
-  assert element == 7.0
+  assert (element, three) == (7.0, 3.0)
   function = tf.function(lambda: imported([tf.constant(7)]))
   graph = function.get_concrete_function().graph.as_graph_def()
   assert graph.ByteSize() < 2 ** 16
