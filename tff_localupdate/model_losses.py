@@ -121,7 +121,7 @@ def _predict(
     features: Any,
     training: bool,
 ) -> Any:
-  """Returns the model's output, computed in the graph that is being built.
+  """Returns the model's output, if possible without a call in the graph.
 
   The gradient of a call of a `tf.function` is a call too, and constants of the
   forward pass (a permutation, say) become arguments of the backward pass. XLA
@@ -134,15 +134,42 @@ def _predict(
     features: A batch.
     training: Whether it is a call in training.
   """
-  inlined = tf.config.functions_run_eagerly()
-  tf.config.run_functions_eagerly(True)  # In a graph: traced in place.
+  arguments = tf.nest.map_structure(
+      tf.convert_to_tensor, (weights, features)
+  )
+  if _works_in_place(model, arguments, training):
+    return _predict_in_place(model, arguments, training)
+  return model.predict_on_batch(*arguments, training)
+
+
+def _predict_in_place(
+    model: tff.learning.models.FunctionalModel, arguments: Any, training: bool
+) -> Any:
+  """Traces the function of the model into the graph that is being built."""
+  before = tf.config.functions_run_eagerly()
+  tf.config.run_functions_eagerly(True)
   try:
-    return model.predict_on_batch(weights, features, training)
-  except tf.errors.OperatorNotAllowedInGraphError:
-    pass  # It needs AutoGraph, which only the call of a function applies.
+    return model.predict_on_batch(*arguments, training)
   finally:
-    tf.config.run_functions_eagerly(inlined)
-  return model.predict_on_batch(weights, features, training)
+    tf.config.run_functions_eagerly(before)
+
+
+def _works_in_place(
+    model: tff.learning.models.FunctionalModel, arguments: Any, training: bool
+) -> bool:
+  """Finds out in a graph of its own, as a failure would leave operations."""
+  with tf.Graph().as_default() as graph:
+    arguments = tf.nest.map_structure(
+        lambda leaf: tf.compat.v1.placeholder(leaf.dtype, leaf.shape), arguments
+    )
+    given = len(graph.get_operations())
+    try:
+      _predict_in_place(model, arguments, training)
+    except tf.errors.OperatorNotAllowedInGraphError:
+      return False  # It needs AutoGraph, which only the call applies.
+    # Keras leaves placeholders of its own behind, which XLA refuses.
+    made = graph.get_operations()[given:]
+    return all(op.type != 'Placeholder' for op in made)
 
 
 def _features_and_labels(batch: Any) -> tuple[Any, Any]:
