@@ -1,0 +1,72 @@
+"""The recorded runs of docs/paper1.md give the numbers that it states."""
+
+import pathlib
+import tarfile
+
+import pandas as pd
+import pytest
+
+from baselines.figures import main as figures
+
+_ARCHIVE = (
+    pathlib.Path(__file__).parents[2] / 'docs' / 'paper1_runs.tar.xz'
+)
+
+
+@pytest.fixture(scope='module', name='runs')
+def _runs(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('recorded')
+  with tarfile.open(_ARCHIVE) as archive:
+    archive.extractall(folder)
+  return folder
+
+
+def _curves(runs, name, *flags):
+  """Values of the last round by gamma."""
+  table = runs / 'curves.csv'
+  assert figures.main([
+      'curves', f'--runs={runs / name}', f'--csv={table}',
+      f'--output={runs / "curves.png"}', *flags,
+  ]) == 0
+  last = pd.read_csv(table).groupby('client_learning_rate').last()
+  return {
+      gamma: (int(row['round']), round(row['mean'], 3))
+      for gamma, row in last.iterrows()
+  }
+
+
+def test_fig2a_small_gamma_ends_lower(runs):
+  found = _curves(runs, 'emnist_digits_300', '--server_learning_rate=0.01')
+  assert found == {0.0: (300, 0.102), 0.01: (300, 0.138), 0.1: (300, 0.167)}
+
+
+def test_fig5a_tuned(runs):
+  found = _curves(runs, 'emnist_digits_300', '--select=best')
+  assert found == {0.0: (300, 0.068), 0.01: (300, 0.06), 0.1: (300, 0.044)}
+
+
+def test_fig2c_small_gammas_differ_little(runs):
+  found = _curves(runs, 'shakespeare', '--server_learning_rate=0.01')
+  assert found == {0.0: (30, 2.994), 0.1: (30, 3.013), 1.0: (30, 4.248)}
+
+
+def test_fig6a_all_but_the_largest_gamma_are_alike(runs):
+  found = _curves(
+      runs, 'stackoverflow_tag', '--server_learning_rate=0.01',
+      '--quantity=loss_before_training',
+  )
+  assert found == {
+      0.0: (60, 0.389), 1.0: (60, 0.389), 10.0: (60, 0.39), 100.0: (60, 0.392)
+  }
+
+
+def test_settings_of_all_runs_are_recorded(runs):
+  counts = {
+      folder.name: len(list(folder.glob('*/config.json')))
+      for folder in runs.iterdir() if folder.is_dir()
+  }
+  for name, number in {
+      'emnist_digits_100': 16, 'emnist_digits_300': 7, 'shakespeare': 6,
+      'stackoverflow_tag': 16,
+  }.items():
+    assert counts[name] == number
