@@ -137,7 +137,10 @@ def _predict(
   arguments = tf.nest.map_structure(
       tf.convert_to_tensor, (weights, features)
   )
-  if _works_in_place(model, arguments, training):
+  # Outside graphs XLA sees no more than the call.
+  if not tf.executing_eagerly() and _works_in_place(
+      model, arguments, training
+  ):
     return _predict_in_place(model, arguments, training)
   return model.predict_on_batch(*arguments, training)
 
