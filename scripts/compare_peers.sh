@@ -3,7 +3,7 @@
 # HARNESS is the folder of the harness (compare.py, workloads.py, peer_*.py) and
 # ARGs go to `compare.py run`: --workloads=linreg,so_tag_lr --peers=localupdate,
 # pfl --repeats=3. PEERS_ROOT holds the peers' environments, which the harness's
-# setup_venvs.sh makes. Results are added to runs/peers/results.jsonl.
+# setup_venvs.sh makes. Results go to runs/peers/results.jsonl, a table to stdout.
 set -euo pipefail
 (($#)) || { sed -n '2,6s/^# //p' "$0" >&2; exit 2; }
 harness=$(realpath "$1"); shift
@@ -18,6 +18,4 @@ export PEERS_ROOT=${PEERS_ROOT:-${TMPDIR:-/tmp}}
 ln -sfn "$PWD/.venv" "$PEERS_ROOT/peers_localupdate"
 sed -i '/^PEERS = {/a\    "localupdate": ("localupdate", "peer_localupdate.py",\
                     ["program"], {"emnist_cnn3"}),' "$copy/compare.py"
-results=$PWD/runs/peers/results.jsonl
-python "$copy/compare.py" run "--out=$results" "$@"
-python "$copy/compare.py" table "$results"
+python "$copy/compare.py" run "--out=$PWD/runs/peers/results.jsonl" "$@"
