@@ -24,6 +24,7 @@ def setting(
     above: Optional[float] = None,
     below: Optional[float] = None,
     choices: tuple[str, ...] = (),
+    recorded_at_default: bool = True,
 ) -> Any:
   """Declares one setting.
 
@@ -35,6 +36,9 @@ def setting(
     above: If given, the number must be greater than this.
     below: If given, the number must be less than this.
     choices: If given, the texts allowed.
+    recorded_at_default: Whether records hold it when it has its default. False
+      for a setting that came after the first records: the runs that were made
+      without it keep their names and go on.
 
   Returns:
     A dataclass field.
@@ -45,6 +49,7 @@ def setting(
       'above': above,
       'below': below,
       'choices': choices,
+      'recorded_at_default': recorded_at_default,
   }
   return dataclasses.field(default=default, metadata=rules)
 
@@ -75,6 +80,18 @@ def check_settings(config: Any) -> None:
     value = _typed(field.name, value, value_type(field))
     _check_rules(field, value)
     object.__setattr__(config, field.name, value)
+
+
+def is_recorded(field: dataclasses.Field, value: Value) -> bool:
+  """Whether records of a run hold this value of a setting."""
+  return value is not None and (
+      field.metadata['recorded_at_default'] or value != field.default
+  )
+
+
+def is_required(field: dataclasses.Field) -> bool:
+  """Whether every record of a run holds the setting."""
+  return is_recorded(field, field.default)
 
 
 def fill_setting(config: Any, name: str, default: Value) -> None:

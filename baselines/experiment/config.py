@@ -114,9 +114,22 @@ class ExecutionConfig:
   deterministic: bool = setting(
       True, 'On GPUs, use only kernels that give the same bits each time.'
   )
+  fast_paths: bool = setting(
+      True,
+      'Compute in the fastest way known, each tested against the plain one. '
+      'Without it: no XLA, clients one after another, dense products instead '
+      'of the rows in use, and the gradients that TensorFlow derives.',
+      recorded_at_default=False,
+  )
 
   def __post_init__(self) -> None:
     settings.check_settings(self)
+    for name, fast in (('jit', 'on'), ('clients', 'parallel')):
+      if not self.fast_paths and getattr(self, name) == fast:
+        raise ValueError(
+            f'{name} must not be {fast!r} with fast_paths false, which '
+            'computes in the plain way.'
+        )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -26,14 +26,15 @@ Tree = dict[str, dict[str, settings.Value]]
 def to_tree(config: config_lib.ExperimentConfig) -> Tree:
   """Returns all settings in use, by component and name.
 
-  Settings that belong to a choice not taken (Yogi's under SGD) are absent.
+  Settings that belong to a choice not taken (Yogi's under SGD) are absent, and
+  those that are not recorded at their default.
   """
   tree = {}
   for component, values in config.components.items():
     tree[component] = {
         f.name: getattr(values, f.name)
         for f in dataclasses.fields(values)
-        if getattr(values, f.name) is not None
+        if settings.is_recorded(f, getattr(values, f.name))
     }
   name = algorithms.algorithm_name(config.algorithm)
   tree['algorithm'] = {'algorithm': name, **tree['algorithm']}
@@ -64,8 +65,8 @@ def from_tree(tree: Any) -> config_lib.ExperimentConfig:
     _check_names(
         name,
         values,
-        required=[f.name for f in fields if f.default is not None],
-        optional=[f.name for f in fields if f.default is None],
+        required=[f.name for f in fields if settings.is_required(f)],
+        optional=[f.name for f in fields if not settings.is_required(f)],
     )
     components[name] = kind(**values)
   return config_lib.ExperimentConfig(**components)

@@ -92,7 +92,7 @@ class Workbench:
 
   def tools(self, config: config_lib.ExperimentConfig) -> Tools:
     """Returns the tools for a run; those for other rates and seeds will do."""
-    run = config.run
+    run, fast = config.run, config.execution.fast_paths
     task = self.task(config.task)
     # The data decide what a client has, not how it computes.
     family = tuple(
@@ -101,12 +101,14 @@ class Workbench:
         if name != 'data_seed'
     )
     model = self._make(
-        ('model', family, run.dtype),
-        lambda: task.build_model(run.model_seed, run.dtype),
+        ('model', family, run.dtype, fast),
+        lambda: task.model_builder(fast)(run.model_seed, run.dtype),
     )
     evaluator = self._make(
-        ('evaluator', config.task, run.dtype),
-        lambda: evaluation.Evaluator(task, model),
+        ('evaluator', config.task, run.dtype, fast),
+        lambda: evaluation.Evaluator(
+            task, model, jit=None if fast else False
+        ),
     )
     config = self._with_known_constants(config, task)
     driver, program = self._make(
@@ -205,13 +207,15 @@ class Workbench:
         raise command.InputError(command.one_line(error)) from error
     for warning in caught:
       self._report(f'warning: {warning.message}')
-    jit = config.execution.jit
+    jit, clients = config.execution.jit, config.execution.clients
     if jit == 'auto' and not driver.gains_by_xla:
       jit = 'off'
+    if not config.execution.fast_paths:
+      jit, clients = 'off', 'loop'
     program = execution.compile_process(
         driver.process,
         jit=jit,
-        clients=config.execution.clients,
+        clients=clients,
         devices=self.devices(config.execution),
     )
     self._report(

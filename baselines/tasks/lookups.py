@@ -72,6 +72,19 @@ def weighted_sums(
   return multiply(tf.convert_to_tensor(table))
 
 
+def rows_by_product(table: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
+  """Returns `rows_of` as a dense product, whose gradient is one too."""
+  one_hot = tf.one_hot(indices, table.shape[0], dtype=table.dtype)
+  return tf.tensordot(one_hot, table, 1)
+
+
+def weighted_sums_by_product(
+    table: tf.Tensor, indices: tf.Tensor, weights: tf.Tensor
+) -> tf.Tensor:
+  """Returns `weighted_sums` as a dense product, whose gradient is one too."""
+  return tf.matmul(scatter(indices, weights, table.shape[0]), table)
+
+
 def _has_gpu() -> bool:
   return bool(tf.config.get_visible_devices('GPU'))
 

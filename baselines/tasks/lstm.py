@@ -54,6 +54,29 @@ def lstm_layer(
   return layer(inputs, kernel, recurrent_kernel, bias)
 
 
+def plain_lstm_layer(
+    inputs: tf.Tensor,
+    mask: tf.Tensor,
+    kernel: tf.Tensor,
+    recurrent_kernel: tf.Tensor,
+    bias: tf.Tensor,
+) -> tf.Tensor:
+  """Returns `lstm_layer`, step by step, for TensorFlow to derive."""
+
+  def step(state, now):
+    h, c = state
+    x, keep = now
+    z = tf.matmul(x, kernel) + tf.matmul(h, recurrent_kernel) + bias
+    i, f, g, o = tf.split(z, 4, axis=1)
+    new_c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
+    new_h = tf.sigmoid(o) * tf.tanh(new_c)
+    return keep * new_h + (1 - keep) * h, keep * new_c + (1 - keep) * c
+
+  units = recurrent_kernel.shape[0]
+  zero = tf.zeros([tf.shape(inputs)[1], units], inputs.dtype)
+  return tf.scan(step, (inputs, mask), (zero, zero))[0]
+
+
 def _shift(x: tf.Tensor) -> tf.Tensor:
   """Returns the values of the steps before: zeros, x_1, ..., x_{T-1}."""
   return tf.concat([tf.zeros_like(x[:1]), x[:-1]], 0)

@@ -11,7 +11,8 @@ counts in the loss, because that is what TFF's task computes: measured on
 leaves out positions whose label is padding, as TFF's metric does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+import functools
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from baselines.tasks import clients
 from baselines.tasks import databases
 from baselines.tasks import functional_models
 from baselines.tasks import initializers
+from baselines.tasks import lookups
 from baselines.tasks import lstm
 from baselines.tasks import shakespeare_text
 from baselines.tasks import task
@@ -44,6 +46,9 @@ def build(config: Any) -> task.Task:
       name=config.task,
       model_id=config.model,
       build_model=build_lstm,
+      build_plain_model=functools.partial(
+          build_lstm, layer_fn=lstm.plain_lstm_layer
+      ),
       train=train,
       test=test,
       example_loss_fn=functional_models.sequence_loss,
@@ -56,6 +61,7 @@ def build_lstm(
     seed: int,
     dtype: str,
     sequence_length: int = shakespeare_text.SEQUENCE_LENGTH,
+    layer_fn: Callable[..., tf.Tensor] = lstm.lstm_layer,
 ) -> tff.learning.models.FunctionalModel:
   """Builds the network.
 
@@ -63,6 +69,7 @@ def build_lstm(
     seed: Seed of the initial weights.
     dtype: Their dtype.
     sequence_length: L, tokens of an example.
+    layer_fn: The LSTM layer, as `lstm.lstm_layer`.
 
   Returns:
     A model from tokens int64 [B, L] to logits [B, L, 90]; labels are int64
@@ -89,7 +96,7 @@ def build_lstm(
   ]
   tokens = tf.TensorSpec((None, sequence_length), tf.int64)
   return functional_models.build_functional_model(
-      apply_fn=_apply_lstm,
+      apply_fn=functools.partial(_apply_lstm, layer_fn),
       weight_spec=spec,
       example_loss_fn=functional_models.sequence_loss,
       input_spec=(tokens, tokens),
@@ -98,17 +105,20 @@ def build_lstm(
   )
 
 
-def _apply_lstm(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
+def _apply_lstm(
+    layer_fn: Callable[..., tf.Tensor],
+    weights: Sequence[tf.Tensor],
+    x: tf.Tensor,
+) -> tf.Tensor:
   tokens = tf.transpose(x)
   # Not `!=`: in the graphs that TFF traces it compares Python objects.
   mask = tf.not_equal(tokens, shakespeare_text.PAD)
   mask = tf.cast(mask, weights[0].dtype)[..., tf.newaxis]
   # A product instead of a gather: its gradient is dense, and summed in a fixed
   # order on every device.
-  one_hot = tf.one_hot(tokens, weights[0].shape[0], dtype=mask.dtype)
-  h = tf.tensordot(one_hot, weights[0], 1)
-  h = lstm.lstm_layer(h, mask, *weights[1:4])
-  h = lstm.lstm_layer(h, mask, *weights[4:7])
+  h = lookups.rows_by_product(weights[0], tokens)
+  h = layer_fn(h, mask, *weights[1:4])
+  h = layer_fn(h, mask, *weights[4:7])
   logits = tf.tensordot(h, weights[7], 1) + weights[8]
   return tf.transpose(logits, [1, 0, 2])
 

@@ -21,7 +21,7 @@ logits where TFF's model ends with a sigmoid; the loss is the same number.
 """
 
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import functools
 from typing import Any
 
@@ -46,11 +46,15 @@ def build(config: Any) -> task.Task:
   stackoverflow_data.fetch(config)
   words, tags, digests = stackoverflow_data.load_vocabularies(config)
   splits = stackoverflow_data.open_splits(config, build_encode_fn(words, tags))
+  build_model = functools.partial(
+      build_logistic, len(words), len(tags), config.model == 'logistic_sum'
+  )
   return task.Task(
       name=config.task,
       model_id=config.model,
-      build_model=functools.partial(
-          build_logistic, len(words), len(tags), config.model == 'logistic_sum'
+      build_model=build_model,
+      build_plain_model=functools.partial(
+          build_model, sums_fn=lookups.weighted_sums_by_product
       ),
       train=splits.train,
       test=splits.test,
@@ -102,7 +106,12 @@ def _count(
 
 
 def build_logistic(
-    num_words: int, num_tags: int, sum_gradients: bool, seed: int, dtype: str
+    num_words: int,
+    num_tags: int,
+    sum_gradients: bool,
+    seed: int,
+    dtype: str,
+    sums_fn: Callable[..., tf.Tensor] = lookups.weighted_sums,
 ) -> tff.learning.models.FunctionalModel:
   """Builds the model.
 
@@ -112,13 +121,14 @@ def build_logistic(
     sum_gradients: Whether gradients are sums over the batch.
     seed: Seed of the initial weights.
     dtype: Their dtype.
+    sums_fn: The product, as `lookups.weighted_sums`.
 
   Returns:
     A model from words int16 [B, 128, 2] to logits [B, T]; labels are uint8
     [B, T].
   """
   return functional_models.build_functional_model(
-      apply_fn=_apply_logistic,
+      apply_fn=functools.partial(_apply_logistic, sums_fn),
       weight_spec=(
           ('kernel', (num_words, num_tags), initializers.glorot_uniform),
           ('bias', (num_tags,), initializers.zeros),
@@ -134,13 +144,17 @@ def build_logistic(
   )
 
 
-def _apply_logistic(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
+def _apply_logistic(
+    sums_fn: Callable[..., tf.Tensor],
+    weights: Sequence[tf.Tensor],
+    x: tf.Tensor,
+) -> tf.Tensor:
   kernel, bias = weights
   words, counts = tf.unstack(tf.cast(x, tf.int32), axis=2)
   counts = tf.cast(counts, bias.dtype)
   totals = tf.reduce_sum(counts, axis=1, keepdims=True)
   parts = tf.math.divide_no_nan(counts, totals)
-  return lookups.weighted_sums(kernel, words, parts) + bias
+  return sums_fn(kernel, words, parts) + bias
 
 
 def tag_loss(output: tf.Tensor, label: tf.Tensor) -> tf.Tensor:

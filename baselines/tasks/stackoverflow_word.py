@@ -18,7 +18,7 @@ Departure: tokens are int32. All sentences of a user count, also where the
 authors' trainers take 1,000 at most.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import functools
 from typing import Any
 
@@ -52,6 +52,12 @@ def build(config: Any) -> task.Task:
       name=config.task,
       model_id=config.model,
       build_model=functools.partial(build_lstm, len(words)),
+      build_plain_model=functools.partial(
+          build_lstm,
+          len(words),
+          rows_fn=lookups.rows_by_product,
+          layer_fn=lstm.plain_lstm_layer,
+      ),
       train=splits.train,
       test=splits.test,
       example_loss_fn=functional_models.sequence_loss,
@@ -92,7 +98,11 @@ def build_encode_fn(words: Sequence[str]) -> stackoverflow_data.EncodeFn:
 
 
 def build_lstm(
-    num_words: int, seed: int, dtype: str
+    num_words: int,
+    seed: int,
+    dtype: str,
+    rows_fn: Callable[..., tf.Tensor] = lookups.rows_of,
+    layer_fn: Callable[..., tf.Tensor] = lstm.lstm_layer,
 ) -> tff.learning.models.FunctionalModel:
   """Builds the network.
 
@@ -100,6 +110,8 @@ def build_lstm(
     num_words: Words of the vocabulary, V.
     seed: Seed of the initial weights.
     dtype: Their dtype.
+    rows_fn: The lookup, as `lookups.rows_of`.
+    layer_fn: The LSTM layer, as `lstm.lstm_layer`.
 
   Returns:
     A model from tokens int32 [B, 20] to logits [B, 20, V + 4]; labels are int32
@@ -109,7 +121,7 @@ def build_lstm(
   glorot, zeros = initializers.glorot_uniform, initializers.zeros
   tokens = tf.TensorSpec((None, SEQUENCE_LENGTH), tf.int32)
   return functional_models.build_functional_model(
-      apply_fn=_apply_lstm,
+      apply_fn=functools.partial(_apply_lstm, rows_fn, layer_fn),
       weight_spec=(
           ('embedding', (num_tokens, _EMBEDDING),
            initializers.embedding_uniform),
@@ -129,13 +141,18 @@ def build_lstm(
   )
 
 
-def _apply_lstm(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
+def _apply_lstm(
+    rows_fn: Callable[..., tf.Tensor],
+    layer_fn: Callable[..., tf.Tensor],
+    weights: Sequence[tf.Tensor],
+    x: tf.Tensor,
+) -> tf.Tensor:
   tokens = tf.transpose(x)
   # Not `!=`: in the graphs that TFF traces it compares Python objects.
   mask = tf.not_equal(tokens, PAD)
   mask = tf.cast(mask, weights[0].dtype)[..., tf.newaxis]
-  h = lookups.rows_of(weights[0], tokens)
-  h = lstm.lstm_layer(h, mask, *weights[1:4])
+  h = rows_fn(weights[0], tokens)
+  h = layer_fn(h, mask, *weights[1:4])
   h = tf.tensordot(h, weights[4], 1) + weights[5]
   logits = tf.tensordot(h, weights[6], 1) + weights[7]
   return tf.transpose(logits, [1, 0, 2])

@@ -9,6 +9,7 @@ import tensorflow_federated as tff
 
 from baselines.tasks import clients
 
+ModelBuilder = Callable[[int, str], tff.learning.models.FunctionalModel]
 ExampleLossFn = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 ExampleAccuracyFn = Callable[
     [tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]
@@ -38,21 +39,28 @@ class Task:
     convolutional: Whether the model convolves (XLA is slow at that on CPUs).
     population: What the cohorts of training rounds are drawn from: all training
       clients; by default `train`.
+    build_plain_model: As `build_model`, of TensorFlow's own operations and the
+      gradients that it derives; by default `build_model`.
     digests: SHA-256 of what the data depend on besides a database, by name;
       vocabularies for example.
   """
 
   name: str
   model_id: str
-  build_model: Callable[[int, str], tff.learning.models.FunctionalModel]
+  build_model: ModelBuilder
   train: clients.ClientArrays
   test: Optional[clients.ClientArrays]
   example_loss_fn: ExampleLossFn
   example_accuracy_fn: Optional[ExampleAccuracyFn]
   convolutional: bool
   population: Optional[clients.Population] = None
+  build_plain_model: Optional[ModelBuilder] = None
   digests: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   def __post_init__(self):
     if self.population is None:
       object.__setattr__(self, 'population', self.train)
+
+  def model_builder(self, fast: bool = True) -> ModelBuilder:
+    """Returns `build_model` or, if not fast, `build_plain_model`."""
+    return (not fast and self.build_plain_model) or self.build_model

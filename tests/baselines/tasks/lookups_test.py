@@ -59,12 +59,15 @@ def test_gradients_are_rows_on_cpus_and_dense_on_gpus(has_gpu):
 
 
 @pytest.mark.parametrize('jit_compile', [None, True])
-def test_weighted_sums(jit_compile):
+@pytest.mark.parametrize(
+    'sums_fn', [lookups.weighted_sums, lookups.weighted_sums_by_product]
+)
+def test_weighted_sums(sums_fn, jit_compile):
   upstream = np.random.default_rng(1).standard_normal((3, 3))
   indices = _INDICES.astype(np.int32)
   compiled = tf.function(_value_and_gradients, jit_compile=jit_compile)
   found = compiled(
-      lambda table: lookups.weighted_sums(table, indices, _WEIGHTS), upstream
+      lambda table: sums_fn(table, indices, _WEIGHTS), upstream
   )
   expected = _value_and_gradients(lambda t: tf.matmul(_dense(), t), upstream)
   for a, b in zip(expected, found):
@@ -73,12 +76,13 @@ def test_weighted_sums(jit_compile):
 
 
 @pytest.mark.parametrize('jit_compile', [None, True])
-def test_rows_of(jit_compile):
+@pytest.mark.parametrize(
+    'rows_fn', [lookups.rows_of, lookups.rows_by_product]
+)
+def test_rows_of(rows_fn, jit_compile):
   upstream = np.random.default_rng(1).standard_normal((3, 4, 3))
   compiled = tf.function(_value_and_gradients, jit_compile=jit_compile)
-  found = compiled(
-      lambda table: lookups.rows_of(table, _INDICES), upstream
-  )
+  found = compiled(lambda table: rows_fn(table, _INDICES), upstream)
   one_hot = np.eye(7)[_INDICES]
   expected = _value_and_gradients(
       lambda table: tf.tensordot(one_hot, table, 1), upstream

@@ -57,11 +57,12 @@ def _outputs_and_gradients(layer, x, mask, weights, upstream):
 @pytest.mark.parametrize(
     'dtype, tolerance', [('float32', 1e-5), ('float64', 1e-12)]
 )
-def test_equals_plain_recurrence(dtype, tolerance, jit_compile):
+@pytest.mark.parametrize('layer', [lstm.lstm_layer, lstm.plain_lstm_layer])
+def test_equals_plain_recurrence(layer, dtype, tolerance, jit_compile):
   arguments = _arguments(dtype)
   expected = _outputs_and_gradients(_plain_lstm, *arguments)
   compiled = tf.function(_outputs_and_gradients, jit_compile=jit_compile)
-  found = compiled(lstm.lstm_layer, *arguments)
+  found = compiled(layer, *arguments)
   for a, b in zip(expected, found):
     np.testing.assert_allclose(b, a, rtol=tolerance, atol=tolerance)
 
