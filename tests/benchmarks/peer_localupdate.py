@@ -62,10 +62,11 @@ def tags():
       'so_tag_lr',
       lambda w, x: lookups.weighted_sums(w[0], *x) + w[1],
       lambda output, label: tf.reduce_sum(
-          tf.nn.sigmoid_cross_entropy_with_logits(label, output), axis=1),
+          tf.nn.sigmoid_cross_entropy_with_logits(
+              tf.cast(label, output.dtype), output), axis=1),
       (tf.TensorSpec([None, _WORDS], tf.int32),
        tf.TensorSpec([None, _WORDS])),
-      tf.TensorSpec([None, 500]),
+      tf.TensorSpec([None, 500], tf.uint8),
   )
 
 
@@ -102,7 +103,7 @@ def read_client(name, client_id, spec):
   """The client's data as the model takes it, leaves [K, B, ...]."""
   x, y = harness.client_data(name, client_id, spec)
   if name == 'so_tag_lr':
-    x = sparse(x)
+    x, y = sparse(x), y.astype(np.uint8)
   if name == 'shakespeare_lstm':
     x, y = x.astype(np.int64), y.astype(np.int64)
   return tf.nest.map_structure(
@@ -132,18 +133,21 @@ def main():
   # Client by client: dense words of all clients would be most of the memory.
   data = [read_client(name, i, spec) for i in range(spec['m'])]
   clock.t_data = time.time() - started
-  run_round, initial, report = _rounds(
+  run_round, state, report = _rounds(
       process, data, arguments.variant == 'process')
+  del data
+  # As tensors, which a round takes as they are, and no arrays beside them.
   state = process.set_model_weights(
-      initial,
+      state,
       tff.learning.models.ModelWeights(
-          tuple(harness.initial_weights(name).values()), ()),
+          tuple(map(tf.constant, harness.initial_weights(name).values())), ()),
   )
   keys = [key for key, _ in harness.weight_shapes(name)]
 
   def weights():
     trainable = process.get_model_weights(state).trainable
-    return dict(zip(keys, map(np.asarray, trainable)))
+    # No copies: what the harness does with them is part of the peak already.
+    return dict(zip(keys, map(np.asarray, map(memoryview, trainable))))
 
   clock.start()
   while clock.more():

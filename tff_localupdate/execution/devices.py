@@ -1,9 +1,13 @@
 """Device choice, memory growth and determinism, in one place."""
 
+import ctypes
 import os
 from typing import Optional, Sequence, Union
 
 import tensorflow as tf
+
+_MMAP_THRESHOLD = -3  # Of `mallopt` in malloc.h.
+_LARGE = 2 ** 22  # bytes
 
 
 def configure(
@@ -23,6 +27,10 @@ def configure(
   of a cohort are what the cores share. Threads that share the small operations
   of a local step wait for each other longer than they compute.
 
+  Large blocks that building leaves (weights in protos) go back to the system,
+  where glibc would keep them beside those of training; its own variables
+  (MALLOC_MMAP_THRESHOLD_ and others) override.
+
   Args:
     devices: `'auto'` (every visible GPU, else the first CPU), or names such as
       `'GPU:0,GPU:1'`, `'CPU:0'`, as one text or a sequence. Several devices
@@ -40,6 +48,7 @@ def configure(
     RuntimeError: If `require_gpu` is set and TensorFlow sees no GPU.
     ValueError: If a device does not exist or is named twice.
   """
+  _return_large_blocks()
   _grow_memory()
   _choose_threads()
   gpus = tf.config.list_logical_devices('GPU')
@@ -67,6 +76,16 @@ def core_count() -> int:
 def short_name(device: Optional[str]) -> str:
   """`'/job:localhost/.../device:GPU:0'` -> `'GPU:0'`."""
   return (device or '').rsplit('device:', 1)[-1] or 'unknown'
+
+
+def _return_large_blocks() -> None:
+  # Unless it is set, glibc raises the threshold to the largest block freed.
+  # Tensors have an allocator of TensorFlow, which this does not concern.
+  if any(n.startswith(('MALLOC_', 'GLIBC_TUNABLES')) for n in os.environ):
+    return
+  mallopt = getattr(ctypes.CDLL(None), 'mallopt', None)
+  if mallopt is not None:  # Another C library has none.
+    mallopt(_MMAP_THRESHOLD, _LARGE)
 
 
 def _grow_memory() -> None:

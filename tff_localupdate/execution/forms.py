@@ -120,18 +120,7 @@ class ImportedFunction:
     _make_names_unique(graph_def, nodes, f'_u{next(_import_numbers)}')
     feeds = list(_tensor_names(proto.parameter))
     fetches = list(_tensor_names(proto.result))
-    constants = _take_out_large_constants(graph_def)
-    wrapped = tf.compat.v1.wrap_function(
-        lambda: tf.graph_util.import_graph_def(
-            graph_def,
-            input_map={
-                name: tf.identity(value, name.partition(':')[0])
-                for name, value in constants.items()
-            },
-            name='',
-        ),
-        [],
-    )
+    wrapped = tf.compat.v1.wrap_function(_importing(graph_def), [])
     graph = wrapped.graph
     self._initialize = None
     if proto.initialize_op:
@@ -159,6 +148,24 @@ class ImportedFunction:
     return lambda leaves: list(program(*leaves))
 
 
+def _importing(graph_def):
+  """Returns a function that imports the graph, once, and then lets go of it.
+
+  TensorFlow keeps the function, and so would keep the graph a second time.
+  """
+  given = [(graph_def, _take_out_large_constants(graph_def))]
+
+  def import_graph():
+    graph_def, constants = given.pop()
+    tf.graph_util.import_graph_def(
+        graph_def,
+        input_map={name: give() for name, give in constants.items()},
+        name='',
+    )
+
+  return import_graph
+
+
 def _all_nodes(graph_def):
   yield from graph_def.node
   for function in graph_def.library.function:
@@ -166,24 +173,44 @@ def _all_nodes(graph_def):
 
 
 def _take_out_large_constants(graph_def):
-  """Turns large constants into inputs; returns these by name.
+  """Turns large constants into inputs; returns functions that give these.
 
   TensorFlow keeps about ten copies of what is in a graph that it runs, which
   for the weights of a model is most of the memory; a captured tensor is one.
+  One number throughout, of which the graph may hold no more, counts as much.
   """
-  values_by_name = {}
+  given = {}
   for node in graph_def.node:
-    if node.op != 'Const' or node.attr['value'].ByteSize() < _LARGE:
+    if node.op != 'Const' or _num_bytes(node.attr['value'].tensor) < _LARGE:
       continue
-    value = tf.constant(tf.make_ndarray(node.attr['value'].tensor))
+    array = tf.make_ndarray(node.attr['value'].tensor)
     # No operation of a graph has this name, so that all keep theirs.
-    name = f'large_constant_{len(values_by_name)}_of_import'
-    values_by_name[f'{name}:0'] = value
+    name = f'large_constant_{len(given)}_of_import'
+    given[f'{name}:0'] = _giving(array, name)
     node.op = 'Identity'
     node.input.insert(0, name)
     node.ClearField('attr')
-    node.attr['T'].type = value.dtype.as_datatype_enum
-  return values_by_name
+    node.attr['T'].type = tf.as_dtype(array.dtype).as_datatype_enum
+  return given
+
+
+def _giving(array, name):
+  """Returns a function that puts the array into the graph being built."""
+  first = array.reshape(-1)[:1]
+  if (array.reshape(-1, 1).view('uint8') == first.view('uint8')).all():
+    number = tf.constant(first[0])
+    return lambda: tf.fill(array.shape, number, name)
+  value = tf.constant(array)
+  return lambda: tf.identity(value, name)
+
+
+def _num_bytes(tensor_proto):
+  """Bytes of the tensor; 0 of one whose elements differ in size."""
+  dtype = tf.as_dtype(tensor_proto.dtype)
+  if dtype in (tf.string, tf.variant, tf.resource):
+    return 0
+  shape = tf.TensorShape(tensor_proto.tensor_shape)
+  return shape.num_elements() * dtype.size
 
 
 def _loop_depth(graph_def):

@@ -1,5 +1,7 @@
 """Devices: choice, refusals, and cohorts that are split over two of them."""
 
+import ctypes
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -92,3 +94,32 @@ def test_operations_get_one_thread_unless_a_number_is_set(
     monkeypatch.setenv('TF_NUM_INTRAOP_THREADS', variable)
   devices._choose_threads()
   assert settings == expected
+
+
+class _Mallinfo(ctypes.Structure):
+  """What glibc's mallinfo2 returns."""
+
+  _fields_ = [(name, ctypes.c_size_t) for name in (
+      'arena', 'ordblks', 'smblks', 'hblks', 'hblkhd', 'usmblks', 'fsmblks',
+      'uordblks', 'fordblks', 'keepcost')]
+
+
+def test_large_blocks_are_mapped_whatever_was_freed_before():
+  mallinfo = getattr(ctypes.CDLL(None), 'mallinfo2', None)
+  if mallinfo is None:
+    pytest.skip('not glibc 2.33 or later')
+  mallinfo.restype = _Mallinfo
+  devices.configure()
+  large = bytes(2 ** 24)
+  del large  # Without the setting glibc would take blocks up to this for small.
+  before = mallinfo().hblkhd
+  large = bytes(2 ** 23)
+  assert mallinfo().hblkhd >= before + len(large)
+  del large
+  assert mallinfo().hblkhd == before
+
+
+def test_settings_of_glibc_are_left_alone(monkeypatch):
+  monkeypatch.setattr(ctypes, 'CDLL', None)  # Nobody may ask for it.
+  monkeypatch.setenv('MALLOC_ARENA_MAX', '2')
+  devices.configure()

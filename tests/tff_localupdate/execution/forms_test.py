@@ -1,6 +1,10 @@
 """Imported computations: names of their own, variables, plain functions."""
 
+import gc
+import sys
+
 import numpy as np
+import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -117,3 +121,41 @@ def test_large_constants_stay_out_of_the_graph():
   function = tf.function(lambda: imported([tf.constant(7)]))
   graph = function.get_concrete_function().graph.as_graph_def()
   assert graph.ByteSize() < 2 ** 16
+
+
+@pytest.mark.parametrize('number', [0.0, -0.0, np.nan, 3, True])
+def test_large_constants_of_one_number_stay_out_of_the_graph(number):
+  # The graph holds one number, but whoever runs it all of the tensor.
+  @tff.tensorflow.computation
+  def computation():
+    return tf.constant(number, shape=[2 ** 20])
+
+  imported = forms.ImportedFunction(computation)
+  (found,) = _call(imported)
+  expected = np.full([2 ** 20], number, found.dtype)
+  assert found.tobytes() == expected.tobytes()
+  graph = imported._function.graph  # pylint: disable=protected-access
+  assert not [
+      op for op in graph.get_operations()
+      if op.type == 'Const' and op.outputs[0].shape.num_elements() > 1
+  ]
+
+
+def test_graph_is_let_go_of_once_it_is_imported(monkeypatch):
+  @tff.tensorflow.computation
+  def computation():
+    return tf.constant(np.arange(2 ** 19))
+
+  kept = []
+  import_graph_def = tf.graph_util.import_graph_def
+
+  def import_(graph_def, **kwargs):
+    kept.append(graph_def)
+    return import_graph_def(graph_def, **kwargs)
+
+  monkeypatch.setattr(tf.graph_util, 'import_graph_def', import_)
+  imported = forms.ImportedFunction(computation)
+  gc.collect()
+  references = sys.getrefcount(kept[0])
+  assert references == 2  # The list and the argument, nothing else.
+  np.testing.assert_array_equal(_call(imported)[0], np.arange(2 ** 19))
