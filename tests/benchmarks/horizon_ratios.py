@@ -5,7 +5,7 @@
 The synthetic experiment (T 2000, M 10, exact regret of every query) by
 `localupdate-sweep --preset=paper2_synthetic` in this process, and by plain
 NumPy vectorised over clients and runs, with random numbers of its own. Prints
-seconds, what of them goes into building and compiling the processes, and the
+seconds, what of them goes into building the processes and into rounds, and the
 mean regrets: CEAL's is of few exchanges, so it varies by a sixth from run to
 run.
 """
@@ -169,10 +169,13 @@ def main() -> None:
         (path.parent.name, pd.read_csv(path)) for path in
         pathlib.Path(folder).glob('sweep/*/metrics.csv')
     ]
+  # The first round of a run may compile.
+  rounds = sum(table.round_seconds.iloc[2:].sum() for _, table in rows)
   print(f'horizon: {seeds} runs of {len(ALGORITHMS)}, NumPy {bare:.2f} s, '
-        f'sweep {ours:.2f} s ({sum(building):.2f} s of it building), ratio '
+        f'sweep {ours:.2f} s ({sum(building):.2f} s of it building, '
+        f'{rounds:.2f} s rounds after the first of each run), ratio '
         f'{ours / bare:.1f}, without building '
-        f'{(ours - sum(building)) / bare:.1f}')
+        f'{(ours - sum(building)) / bare:.1f}, rounds {rounds / bare:.1f}')
   for name, regret in regrets.items():
     found = [table.cumulative_regret.iloc[-1] for run, table in rows
              if f'-{name}-' in run]

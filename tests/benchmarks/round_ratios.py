@@ -8,9 +8,10 @@
 - by hand: plain TensorFlow that takes the same gradient steps, the clients as
   parallel branches of one graph, and reports nothing.
 
-All are warmed up, start from the same weights and see the same data in each
-round; they take turns of five rounds. Final weights are compared. Ratios are of
-medians.
+All take two rounds to warm up, start from the same weights and see the same
+data in each round; they take turns of five rounds. Final weights are compared.
+Ratios are of medians. CPU seconds are those of a round, on all cores and in all
+processes; the first round counts from the start of building its program.
 """
 
 import argparse
@@ -24,6 +25,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.benchmarks import usage
 from tests.benchmarks import workloads
 from tff_localupdate import execution
 from tff_localupdate.local_update import client_work
@@ -112,41 +114,42 @@ class ByHand:
     return self._weights
 
 
-def children() -> set[int]:
-  """Process ids of this process's children."""
-  found = set()
-  for task in os.listdir('/proc/self/task'):
-    with open(f'/proc/self/task/{task}/children', encoding='utf-8') as file:
-      found |= set(map(int, file.read().split()))
-  return found
-
-
 def measure(work: workloads.Workload, loss: str, stock: Any, rounds: int
             ) -> None:
   """Prints medians and ratios of one workload."""
   process, cohort = work.process(loss), work.cohort()
   ours = execution.InProcessContext()
-  runners = {
-      'by hand': ByHand(work, cohort, jit=not work.classes),
-      'program': InProgram(process, cohort),
-      'ours': InContext(process, ours, cohort),
-      'stock': InContext(process, stock, cohort),
+  builders = {
+      'by hand': lambda: ByHand(work, cohort, jit=not work.classes),
+      'program': lambda: InProgram(process, cohort),
+      'ours': lambda: InContext(process, ours, cohort),
+      'stock': lambda: InContext(process, stock, cohort),
   }
+  runners, first, cpu = {}, {}, dict.fromkeys(builders, 0.0)
+  for name, build in builders.items():
+    start = time.perf_counter()
+    runners[name] = build()
+    runners[name].step()
+    first[name] = time.perf_counter() - start
+    runners[name].step()
   times = {name: [] for name in runners}
-  for turn in range(-(-rounds // _TURN) + 1):
+  for _ in range(-(-rounds // _TURN)):
     for name, runner in runners.items():
-      for _ in range(_TURN if turn else 2):  # the first turn warms up
+      used = usage.cpu_seconds()
+      for _ in range(_TURN):
         start = time.perf_counter()
         runner.step()
-        if turn:
-          times[name].append(time.perf_counter() - start)
+        times[name].append(time.perf_counter() - start)
+      cpu[name] += usage.cpu_seconds() - used
   median = {name: statistics.median(t) for name, t in times.items()}
   print(f'\n{work.name}, loss_before_training={loss}, {rounds} rounds after 2 '
         f'to warm up; {runners["program"].report()}; load '
-        f'{os.getloadavg()[0]:.1f}')
+        f'{os.getloadavg()[0]:.1f}; peak memory of all processes so far '
+        f'{usage.peak_mib():.0f} MiB')
   for name, seconds in median.items():
     print(f'  {name:8s} median {seconds:.5f} s  fastest {min(times[name]):.5f}'
-          f' s  {seconds / median["ours"]:8.2f} x ours')
+          f' s  CPU {cpu[name] / len(times[name]):.5f} s  first round after '
+          f'{first[name]:6.2f} s  {seconds / median["ours"]:8.2f} x ours')
   reference = runners['ours'].weights()
   for name, runner in runners.items():
     worst = max(
@@ -165,7 +168,7 @@ def main() -> None:
   parser.add_argument('--rounds', type=int, default=20)
   parser.add_argument('--loss', default='drawn,first_batch')
   arguments = parser.parse_args()
-  before = children()
+  before = usage.children()
   tff.backends.native.set_sync_local_cpp_execution_context()
   stock = tff.framework.get_context_stack().current
   try:
@@ -173,7 +176,7 @@ def main() -> None:
       for loss in arguments.loss.split(','):
         measure(workloads.WORKLOADS[name](), loss, stock, arguments.rounds)
   finally:
-    for pid in children() - before:  # TFF's worker outlives its parent
+    for pid in usage.children() - before:  # TFF's worker outlives its parent
       os.kill(pid, signal.SIGKILL)
 
 
