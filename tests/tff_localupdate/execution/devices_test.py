@@ -110,10 +110,10 @@ def test_large_blocks_are_mapped_whatever_was_freed_before():
     pytest.skip('not glibc 2.33 or later')
   mallinfo.restype = _Mallinfo
   devices.configure()
-  large = bytes(2 ** 24)
+  large = bytes(2 ** 25)
   del large  # Without the setting glibc would take blocks up to this for small.
   before = mallinfo().hblkhd
-  large = bytes(2 ** 23)
+  large = bytes(20 * 2 ** 20)
   assert mallinfo().hblkhd >= before + len(large)
   del large
   assert mallinfo().hblkhd == before
