@@ -60,6 +60,37 @@ def test_fig6a_all_but_the_largest_gamma_are_alike(runs):
   }
 
 
+def test_fig4_a_rate_of_a_tenth_wins_and_one_of_1_rises(runs):
+  found = _curves(
+      runs, 'cifar100', '--select=equal', '--client_learning_rates=0.01,0.1,1'
+  )
+  assert found == {0.01: (20, 5.607), 0.1: (20, 5.402), 1.0: (20, 5.586)}
+
+
+def test_fig2b_nothing_is_learned_in_20_rounds(runs):
+  found = _curves(runs, 'cifar100', '--server_learning_rate=0.01')
+  assert found == {
+      0.0: (20, 5.562), 0.01: (20, 5.607), 0.1: (20, 5.544), 1.0: (20, 5.566)
+  }
+
+
+def test_fig9a_no_decay_is_due_in_400_rounds(runs):
+  (path,) = (runs / 'stackoverflow_tag_decay').glob('*/metrics.csv')
+  table = pd.read_csv(path).set_index('round')
+  assert not table[['client_decays', 'server_decays']].max().any()
+  window = table.average_loss[range(100, 401, 50)]
+  assert window.iloc[-1] == pytest.approx(0.0146, abs=5e-5)
+  assert (window.diff()[1:] < -6e-4).all()
+
+
+def test_fig7a_gammas_are_alike_after_400_rounds(runs):
+  means = []
+  for name in ('stackoverflow_tag_400', 'stackoverflow_tag_decay'):
+    (path,) = (runs / name).glob('*/metrics.csv')
+    means.append(pd.read_csv(path).loss_before_training[-40:].mean())
+  assert means == pytest.approx([0.01424, 0.01427], abs=5e-6)
+
+
 def test_settings_of_all_runs_are_recorded(runs):
   counts = {
       folder.name: len(list(folder.glob('*/config.json')))
@@ -67,6 +98,7 @@ def test_settings_of_all_runs_are_recorded(runs):
   }
   for name, number in {
       'emnist_digits_100': 16, 'emnist_digits_300': 7, 'shakespeare': 6,
-      'stackoverflow_tag': 16,
+      'stackoverflow_tag': 16, 'stackoverflow_tag_400': 1,
+      'stackoverflow_tag_decay': 1, 'cifar100': 6,
   }.items():
     assert counts[name] == number
