@@ -74,6 +74,14 @@ def test_fig2b_nothing_is_learned_in_20_rounds(runs):
   }
 
 
+def test_fig6b_words_prefer_a_larger_gamma(runs):
+  losses = {}
+  for path in (runs / 'stackoverflow_word').glob('*/metrics.csv'):
+    row = pd.read_csv(path).set_index('round').loc[40]
+    losses[row.client_learning_rate] = round(row.loss_before_training, 2)
+  assert losses == {0.0: 4.58, 0.1: 4.47, 1.0: 15.69}
+
+
 def test_fig9a_no_decay_is_due_in_400_rounds(runs):
   (path,) = (runs / 'stackoverflow_tag_decay').glob('*/metrics.csv')
   table = pd.read_csv(path).set_index('round')
@@ -99,6 +107,6 @@ def test_settings_of_all_runs_are_recorded(runs):
   for name, number in {
       'emnist_digits_100': 16, 'emnist_digits_300': 7, 'shakespeare': 6,
       'stackoverflow_tag': 16, 'stackoverflow_tag_400': 1,
-      'stackoverflow_tag_decay': 1, 'cifar100': 6,
+      'stackoverflow_tag_decay': 1, 'stackoverflow_word': 3, 'cifar100': 6,
   }.items():
     assert counts[name] == number
