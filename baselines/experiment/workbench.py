@@ -104,11 +104,15 @@ class Workbench:
         ('model', family, run.dtype, fast),
         lambda: task.model_builder(fast)(run.model_seed, run.dtype),
     )
-    evaluator = self._make(
-        ('evaluator', config.task, run.dtype, fast),
+    compiled = self._make(
+        ('compiled evaluator', family, run.dtype, fast),
         lambda: evaluation.Evaluator(
             task, model, jit=None if fast else False
         ),
+    )
+    evaluator = self._make(
+        ('evaluator', config.task, run.dtype, fast),
+        lambda: compiled.with_data_of(task),
     )
     config = self._with_known_constants(config, task)
     driver, program = self._make(

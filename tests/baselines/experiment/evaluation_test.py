@@ -139,7 +139,23 @@ def test_one_trace_for_all_batches_and_evaluations():
   evaluator = evaluation.Evaluator(task, model, batch_size=2)
   for factor in range(3):
     evaluator.evaluate(((np.float32(factor) * _WEIGHTS.astype('f4'),), ()))
+  other, _ = _task([_CLIENTS[1], _CLIENTS[0], _CLIENTS[0]], 'float32')
+  evaluator.with_data_of(other).evaluate(((_WEIGHTS.astype('f4'),), ()))
   assert len(traces) == 1
+
+
+def test_other_data_by_the_same_function():
+  weights = ((_WEIGHTS,), ())
+  (task, model), (other, other_model) = (
+      _task(clients_, 'float64') for clients_ in (_CLIENTS, _CLIENTS[1:])
+  )
+  first = evaluation.Evaluator(task, model)
+  before = first.evaluate(weights)
+  found = first.with_data_of(other).evaluate(weights)
+  assert found == evaluation.Evaluator(other, other_model).evaluate(weights)
+  assert found != before and first.evaluate(weights) == before
+  with pytest.raises(ValueError, match='at least one example'):
+    first.with_data_of(_task([([], [])], 'float64')[0])
 
 
 def test_client_uniform_mean():

@@ -114,7 +114,9 @@ def test_programs_of_paper_2_are_shared_between_rates_and_seeds(
   other = config.replace_settings(base, **changes)
   first, second = workbench.tools(base), workbench.tools(other)
   assert (first.program is second.program) == shared
-  assert (first.task is second.task) == ('data_seed' not in changes)
+  same_data = 'data_seed' not in changes
+  assert (first.task is second.task) == same_data
+  assert (first.evaluator is second.evaluator) == same_data
 
 
 def test_oracle_has_its_data_in_the_program(workbench):
