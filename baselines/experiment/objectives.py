@@ -5,7 +5,7 @@ they are independent of it. A point is a vector [d]: the flattened weights, a
 kernel [features, classes] row by row. For a bias append a column of ones.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import hashlib
 from typing import Any, Protocol
 
@@ -41,6 +41,17 @@ class Objective(Protocol):
     Args:
       points: [M, d].
       rows: int [M, B], the examples of each batch; all count the same.
+    """
+
+  def step_gradients(
+      self, rows: np.ndarray
+  ) -> Callable[[int, np.ndarray], np.ndarray]:
+    """Returns the function of l and points whose values are gradients, [M, d].
+
+    `batch_gradients` for one step after another.
+
+    Args:
+      rows: int [M, L, B], the examples of the batches of L steps.
     """
 
 

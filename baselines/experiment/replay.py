@@ -61,10 +61,10 @@ def replay_local_steps(
         f'start must have shape ({objective.dimension},), found {start.shape}.'
     )
   num_clients, num_steps, _ = rows.shape
-  points = np.empty((num_clients, num_steps, objective.dimension))
-  current = np.tile(start, (num_clients, 1))
+  gradients = objective.step_gradients(rows)
+  points = np.empty((num_steps + 1, num_clients, objective.dimension))
+  points[0] = start
   for step in range(num_steps):
-    points[:, step] = current
-    gradients = objective.batch_gradients(current, rows[:, step])
-    current = current - step_size * gradients
-  return LocalPaths(points, current)
+    current = points[step]
+    points[step + 1] = current - step_size * gradients(step, current)
+  return LocalPaths(points[:-1].transpose(1, 0, 2), points[-1])

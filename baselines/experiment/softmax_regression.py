@@ -134,6 +134,12 @@ class SoftmaxRegression:
     means = sums.reshape(points.shape) / rows.shape[1]
     return means + self.l2_strength * points
 
+  def step_gradients(
+      self, rows: np.ndarray
+  ) -> Callable[[int, np.ndarray], np.ndarray]:
+    """See `Objective`; examples are copied step by step, for they are large."""
+    return lambda step, points: self.batch_gradients(points, rows[:, step])
+
   @functools.cached_property
   def digest(self) -> str:
     """A digest of all that f depends on."""

@@ -37,10 +37,25 @@ def report_results(
     return
   results.save_results(table, folder)
   print(f'table: {folder / "results.csv"}, {folder / "results.md"}')
+  others = _count_others(outcomes, folder)
+  if others:
+    print(
+        f'{others} other runs in {folder} are not in the table: it lists those '
+        'of this command.'
+    )
   if best_rates.save_best_rates(outcomes, folder):
     print(f'best rates: {folder / "best.csv"}, {folder / "best.md"}')
   if figure and any(outcome.round for outcome in outcomes):
     _draw(outcomes, pathlib.Path(figure).expanduser())
+
+
+def _count_others(
+    outcomes: Sequence[summary.RunSummary], folder: pathlib.Path
+) -> int:
+  """Returns how many run folders there are besides those of the outcomes."""
+  own = {pathlib.Path(outcome.path).name for outcome in outcomes}
+  found = {path.parent.name for path in folder.glob('*/config.json')}
+  return len(found - own)
 
 
 def _draw(

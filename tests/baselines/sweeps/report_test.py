@@ -40,6 +40,17 @@ def test_table_reasons_and_figure(tmp_path, capsys):
   assert (tmp_path / 'results.md').exists()
 
 
+def test_other_runs_of_the_folder_are_mentioned(tmp_path, capsys):
+  outcomes = [
+      _outcome(tmp_path / name, gamma, 'finished')
+      for name, gamma in (('a', 0.0), ('b', 0.5))
+  ]
+  report.report_results(outcomes, tmp_path, None)
+  assert 'other runs' not in capsys.readouterr().out
+  report.report_results(outcomes[:1], tmp_path, None)
+  assert f'1 other runs in {tmp_path}' in capsys.readouterr().out
+
+
 def test_no_figure_without_a_round(tmp_path, capsys):
   folder = run_folder.RunFolder(tmp_path / 'none')
   outcome = summary.summarize(config.ExperimentConfig(), folder)
