@@ -13,11 +13,10 @@ from typing import Any, Sequence
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_localupdate.execution import graph_defs
 from tff_localupdate.execution import values
 
 _import_numbers = itertools.count()
-_LOOPS = ('While', 'StatelessWhile')
-_LARGE = 2 ** 20  # bytes
 
 
 class UnsupportedComputationError(TypeError):
@@ -111,29 +110,23 @@ class ImportedFunction:
     signature = computation.type_signature
     self.parameter_types = values.leaf_types(signature.parameter)
     self.result_types = values.leaf_types(signature.result)
-    nodes = list(_all_nodes(graph_def))
-    self.op_types = frozenset(node.op for node in nodes)
+    self.op_types = frozenset(n.op for n in graph_defs.all_nodes(graph_def))
     self.has_state = bool(proto.initialize_op) or any(
         op in self.op_types for op in ('VarHandleOp', 'HashTableV2')
     )
-    self.loop_depth = _loop_depth(graph_def)
-    _make_names_unique(graph_def, nodes, f'_u{next(_import_numbers)}')
-    feeds = list(_tensor_names(proto.parameter))
-    fetches = list(_tensor_names(proto.result))
+    self.loop_depth = graph_defs.loop_depth(graph_def)
+    graph_defs.make_names_unique(graph_def, f'_u{next(_import_numbers)}')
+    names = [
+        list(_tensor_names(part)) for part in (proto.parameter, proto.result)
+    ]
     self._initialize = None
-    if not proto.initialize_op:
+    if proto.initialize_op:
+      self._initialize, self._function = graph_defs.import_with_variables(
+          graph_def, *names, proto.initialize_op
+      )
+    else:
       specs = map(values.leaf_spec, self.parameter_types)
-      self._function = _direct_import(graph_def, feeds, fetches, specs)
-      return
-    # The initializer and what reads its variables share one graph.
-    wrapped = tf.compat.v1.wrap_function(_importing(graph_def), [])
-    graph = wrapped.graph
-    op = graph.get_operation_by_name(proto.initialize_op)
-    self._initialize = wrapped.prune([], [op])
-    self._function = wrapped.prune(
-        [graph.get_tensor_by_name(name) for name in feeds],
-        [graph.get_tensor_by_name(name) for name in fetches],
-    )
+      self._function = graph_defs.import_function(graph_def, *names, specs)
 
   def __call__(self, leaves: Sequence[Any]) -> list[tf.Tensor]:
     if self._initialize is not None:
@@ -152,147 +145,6 @@ class ImportedFunction:
     return lambda leaves: list(program(*leaves))
 
 
-def _importing(graph_def):
-  """Returns a function that imports the graph, once, and then lets go of it.
-
-  TensorFlow keeps the function, and so would keep the graph a second time.
-  """
-  given = [(graph_def, _take_out_large_constants(graph_def))]
-
-  def import_graph():
-    graph_def, constants = given.pop()
-    tf.graph_util.import_graph_def(
-        graph_def,
-        input_map={name: give() for name, give in constants.items()},
-        name='',
-    )
-
-  return import_graph
-
-
-def _direct_import(graph_def, feeds, fetches, specs):
-  """Returns the function from feeds to fetches, of what these need alone.
-
-  Takes a sixth of the time of importing all and pruning that.
-  """
-  computed = [name for name in fetches if name not in feeds]
-  needed, read = _part_between(graph_def, feeds, computed)
-  given = [(needed, _take_out_large_constants(needed))]
-
-  def import_graph(*leaves):
-    graph_def, constants = given.pop()
-    fed = dict(zip(feeds, leaves))
-    found = tf.graph_util.import_graph_def(
-        graph_def,
-        input_map={
-            **{name: leaf for name, leaf in fed.items() if name in read},
-            **{name: give() for name, give in constants.items()},
-        },
-        return_elements=computed,
-        name='',
-    )
-    fed.update(zip(computed, found))
-    return [fed[name] for name in fetches]
-
-  return tf.compat.v1.wrap_function(import_graph, list(specs))
-
-
-def _part_between(graph_def, feeds, fetches):
-  """Returns the nodes that the fetches need, and the feeds that these read.
-
-  Feeds are the outputs of placeholders, which are left out.
-  """
-  fed = {_node_name(name) for name in feeds}
-  waits = {f'^{name}' for name in fed}
-  part = tf.compat.v1.graph_util.extract_sub_graph(
-      graph_def, sorted({_node_name(name) for name in fetches})
-  )
-  nodes = [node for node in part.node if node.name not in fed]
-  read = set()
-  for node in nodes:
-    # To wait for an input means nothing.
-    inputs = [name for name in node.input if name not in waits]
-    del node.input[:]
-    node.input.extend(inputs)
-    read.update(name if ':' in name else f'{name}:0' for name in inputs)
-  del part.node[:]
-  part.node.extend(nodes)
-  return part, read
-
-
-def _node_name(tensor_name):
-  return tensor_name.partition(':')[0]
-
-
-def _all_nodes(graph_def):
-  yield from graph_def.node
-  for function in graph_def.library.function:
-    yield from function.node_def
-
-
-def _take_out_large_constants(graph_def):
-  """Turns large constants into inputs; returns functions that give these.
-
-  TensorFlow keeps about ten copies of what is in a graph that it runs, which
-  for the weights of a model is most of the memory; a captured tensor is one.
-  One number throughout, of which the graph may hold no more, counts as much.
-  """
-  given = {}
-  for node in graph_def.node:
-    if node.op != 'Const' or _num_bytes(node.attr['value'].tensor) < _LARGE:
-      continue
-    array = tf.make_ndarray(node.attr['value'].tensor)
-    # No operation of a graph has this name, so that all keep theirs.
-    name = f'large_constant_{len(given)}_of_import'
-    given[f'{name}:0'] = _giving(array, name)
-    node.op = 'Identity'
-    node.input.insert(0, name)
-    node.ClearField('attr')
-    node.attr['T'].type = tf.as_dtype(array.dtype).as_datatype_enum
-  return given
-
-
-def _giving(array, name):
-  """Returns a function that puts the array into the graph being built."""
-  first = array.reshape(-1)[:1]
-  if (array.reshape(-1, 1).view('uint8') == first.view('uint8')).all():
-    number = tf.constant(first[0])
-    return lambda: tf.fill(array.shape, number, name)
-  value = tf.constant(array)
-  return lambda: tf.identity(value, name)
-
-
-def _num_bytes(tensor_proto):
-  """Bytes of the tensor; 0 of one whose elements differ in size."""
-  dtype = tf.as_dtype(tensor_proto.dtype)
-  if dtype in (tf.string, tf.variant, tf.resource):
-    return 0
-  shape = tf.TensorShape(tensor_proto.tensor_shape)
-  return shape.num_elements() * dtype.size
-
-
-def _loop_depth(graph_def):
-  """Depth of nested While operations, through all called functions."""
-  functions = {f.signature.name: f.node_def for f in graph_def.library.function}
-  known = {}
-
-  def depth_of(name):
-    if name not in known:
-      known[name] = 0  # a function that calls itself adds no loop
-      known[name] = depth(functions.get(name, ()))
-    return known[name]
-
-  def depth(nodes):
-    deepest = 0
-    for node in nodes:
-      called = [a.func.name for a in node.attr.values() if a.HasField('func')]
-      inside = max(map(depth_of, called + [node.op]), default=0)
-      deepest = max(deepest, inside + (node.op in _LOOPS))
-    return deepest
-
-  return depth(graph_def.node)
-
-
 def _tensor_names(binding):
   """Names of the tensors of a TFF binding, in the order of leaves."""
   kind = binding.WhichOneof('binding')
@@ -303,46 +155,3 @@ def _tensor_names(binding):
   elif kind == 'struct':
     for element in binding.struct.element:
       yield from _tensor_names(element)
-
-
-def _make_names_unique(graph_def, nodes, suffix):
-  """Renames library functions and named resources of one import.
-
-  TensorFlow keeps one function library and one resource manager per process;
-  graphs that TFF traced separately reuse each other's names.
-  """
-  renamed = {
-      f.signature.name: f.signature.name + suffix
-      for f in graph_def.library.function
-  }
-  for function in graph_def.library.function:
-    function.signature.name = renamed[function.signature.name]
-    _rename_attributes(function.attr, renamed)
-  for gradient in graph_def.library.gradient:
-    name, rule = gradient.function_name, gradient.gradient_func
-    gradient.function_name = renamed.get(name, name)
-    gradient.gradient_func = renamed.get(rule, rule)
-  for node in nodes:
-    if 'shared_name' in node.attr:
-      shared = node.attr['shared_name']
-      shared.s = (shared.s or node.name.encode()) + suffix.encode()
-    node.op = renamed.get(node.op, node.op)
-    _rename_attributes(node.attr, renamed)
-
-
-def _rename_attributes(attributes, renamed):
-  for value in attributes.values():
-    kind = value.WhichOneof('value')
-    if kind == 'func':
-      _rename_function(value.func, renamed)
-    elif kind == 'list':
-      for function in value.list.func:
-        _rename_function(function, renamed)
-    elif kind == 's':  # forward and backward function names are plain text
-      name = value.s.decode('utf-8', 'ignore')
-      value.s = renamed[name].encode() if name in renamed else value.s
-
-
-def _rename_function(function, renamed):
-  function.name = renamed.get(function.name, function.name)
-  _rename_attributes(function.attr, renamed)

@@ -106,18 +106,6 @@ def test_a_computation_without_leaves_gives_none():
   assert forms.ImportedFunction(nothing)([]) == []
 
 
-def test_leaves_may_pass_through_wait_or_not_be_read():
-  @tff.tensorflow.computation(np.float32, np.int32, np.float32)
-  def computation(x, unread, waited_for):
-    del unread
-    with tf.control_dependencies([waited_for]):
-      doubled = 2.0 * x
-    return doubled, x, doubled
-
-  imported = forms.ImportedFunction(computation)
-  assert _call(imported, 3.0, 1, 5.0) == [6.0, 3.0, 6.0]
-
-
 def test_what_results_do_not_need_is_not_run():
   @tff.tensorflow.computation(np.float32)
   def computation(x):
