@@ -25,7 +25,7 @@ _TESTED_BY = {
 
 # Folders of tests that mirror no package.
 _OTHER_TESTS = ('benchmarks', 'contracts', 'gpu', 'helpers', 'papers',
-                'structure')
+                'scripts', 'structure')
 
 # Names that say nothing of what is inside.
 _VAGUE = re.compile(r'(.*_)?(utils?|common|helpers?|misc)')
