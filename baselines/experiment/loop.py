@@ -59,7 +59,9 @@ def run_experiment(
   with folder.locked():
     # Another process may have worked on it while this one was loading.
     if plan_lib.find_stage(config, folder) != plan_lib.DONE:
-      folder.write_config(config, workbench.task(config.task).digests)
+      digests = workbench.task(config.task).digests
+      folder.check_digests(digests)
+      folder.write_config(config, digests)
       try:
         _run_locked(config, folder, workbench, interruption, tensorboard)
       except command.InputError:

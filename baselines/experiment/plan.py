@@ -9,6 +9,7 @@ from baselines.experiment import command
 from baselines.experiment import config as config_lib
 from baselines.experiment import config_json
 from baselines.experiment import known_constants
+from baselines.experiment import records
 from baselines.experiment import run_folder as run_folder_lib
 from baselines.tasks import registry as tasks
 
@@ -33,6 +34,10 @@ class Plan:
   config: config_lib.ExperimentConfig
   folder: run_folder_lib.RunFolder
   stage: str
+
+
+class TooFewRoundsError(command.InputError):
+  """A run has done more rounds than it is asked for."""
 
 
 def plan_run(
@@ -103,14 +108,14 @@ def find_stage(
   )
   rounds = config.run.rounds
   if rounds is not None and done > rounds:
-    raise command.InputError(
+    raise TooFewRoundsError(
         f'rounds must be at least {done}, the rounds done in {folder.path}; '
         f'found {rounds}.'
     )
-  if status and status.status == run_folder_lib.DIVERGED:
-    return DONE
-  if status and status.status == run_folder_lib.FINISHED:
-    if rounds in (None, status.round):
+  ended = (run_folder_lib.FINISHED, run_folder_lib.DIVERGED)
+  if status and status.status in ended:
+    rows = records.read_rows(folder.metrics_path, records.columns_of(config))
+    if run_folder_lib.is_complete(status, rounds, len(rows)):
       return DONE
   return PARTIAL
 

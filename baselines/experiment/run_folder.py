@@ -108,6 +108,32 @@ class RunFolder:
           f'{command.one_line(error)}'
       ) from error
 
+  def check_digests(self, data_digests: Mapping[str, str]) -> None:
+    """Checks that the files that the data depend on are those of the start.
+
+    Args:
+      data_digests: Their digests now, by name.
+
+    Raises:
+      command.InputError: If one was recorded with another digest.
+    """
+    try:
+      record = json.loads((self.path / 'config.json').read_text())
+    except FileNotFoundError:
+      return
+    recorded = record.get('data_digests', {})
+    changed = sorted(
+        name
+        for name, digest in data_digests.items()
+        if recorded.get(name, digest) != digest
+    )
+    if changed:
+      raise command.InputError(
+          f'output_dir {self.path} holds a run with other data: '
+          f'{", ".join(changed)} of data_dir must be what it was when the run '
+          'was started, found another content.'
+      )
+
   def write_config(
       self,
       config: config_lib.ExperimentConfig,
@@ -133,9 +159,10 @@ class RunFolder:
   def read_status(self) -> Optional[Status]:
     """Returns the status, or None if there is none that can be read."""
     try:
-      return Status(**json.loads((self.path / 'status.json').read_text()))
+      status = Status(**json.loads((self.path / 'status.json').read_text()))
     except (OSError, ValueError, TypeError):
       return None
+    return status if isinstance(status.round, int) else None
 
   def write_status(self, status: str, round_num: int, reason: str = '') -> None:
     """Records how far the run is."""
@@ -168,6 +195,19 @@ class RunFolder:
     with contextlib.suppress(OSError):  # no lock yet, or not ours to read
       with open(self.path / 'lock', 'r', encoding='utf-8') as stream:
         _acquire(stream, self.path)
+
+
+def is_complete(status: Status, rounds: Optional[int], num_rows: int) -> bool:
+  """Returns whether nothing is left to do of a run that has ended.
+
+  Args:
+    status: Of the run, finished or diverged.
+    rounds: The rounds wanted; None for an algorithm that ends by itself.
+    num_rows: The rows of its metrics.csv, that of round 0 included.
+  """
+  if num_rows <= status.round:  # Rows were lost.
+    return False
+  return status.status == DIVERGED or rounds in (None, status.round)
 
 
 def check_writable(path: pathlib.Path, name: str = 'output_dir') -> None:

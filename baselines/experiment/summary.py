@@ -62,7 +62,7 @@ def summarize(
   return RunSummary(
       config=config,
       path=str(folder.path),
-      status=status.status if status else 'not started',
+      status=_status(status, config, rows),
       round=max(len(rows) - 1, 0),
       reason=status.reason if status else '',
       first_population_loss=(
@@ -76,6 +76,20 @@ def summarize(
       downlink_bits=_last(rows, 'cumulative_downlink_bits'),
       seconds=sum(seconds),
   )
+
+
+def _status(
+    status: Optional[run_folder_lib.Status],
+    config: config_lib.ExperimentConfig,
+    rows: list[records.Row],
+) -> str:
+  """Returns the status; one that ended is interrupted if more is wanted."""
+  if status is None:
+    return 'not started'
+  if status.status in (run_folder_lib.FINISHED, run_folder_lib.DIVERGED):
+    if not run_folder_lib.is_complete(status, config.run.rounds, len(rows)):
+      return run_folder_lib.INTERRUPTED
+  return status.status
 
 
 def nothing_known(

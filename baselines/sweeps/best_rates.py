@@ -43,9 +43,14 @@ def best_rates_table(outcomes: Sequence[summary.RunSummary]) -> pd.DataFrame:
 def save_best_rates(
     outcomes: Sequence[summary.RunSummary], folder: pathlib.Path
 ) -> bool:
-  """Writes best.csv and best.md into `folder`, if rates were compared."""
+  """Writes best.csv and best.md into `folder`, if rates were compared.
+
+  If none were, removes those of an earlier command, which hold no more.
+  """
   table = best_rates_table(outcomes)
   if table.empty:
+    for name in ('best.csv', 'best.md'):
+      (folder / name).unlink(missing_ok=True)
     return False
   files.write_whole(folder / 'best.csv', table.to_csv(index=False))
   files.write_whole(folder / 'best.md', results.markdown(table))

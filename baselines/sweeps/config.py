@@ -34,6 +34,11 @@ class SweepOutputConfig:
     settings.check_settings(self)
     if self.shard is not None:
       shards.parse_shard(self.shard)
+      if self.figure:
+        raise ValueError(
+            'figure would be ignored: shard runs a part, and the figure is of '
+            f'all; found {self.figure!r}.'
+        )
     if self.figure and pathlib.Path(self.figure).suffix not in FIGURE_ENDINGS:
       raise ValueError(
           f'figure must end in one of {", ".join(FIGURE_ENDINGS)}; found '

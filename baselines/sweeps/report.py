@@ -3,6 +3,8 @@
 import pathlib
 from typing import Optional, Sequence
 
+from baselines.experiment import command
+from baselines.experiment import run_folder
 from baselines.experiment import summary
 from baselines.figures import load
 from baselines.figures import loss
@@ -19,6 +21,8 @@ def report_results(
 ) -> None:
   """Prints and saves the tables, and draws the figure if one is wanted.
 
+  What is saved has all runs of the folder, what is printed those given.
+
   Args:
     outcomes: One for each point.
     folder: Where the table goes.
@@ -28,39 +32,53 @@ def report_results(
   if not outcomes:  # There are more parts than points.
     print('no runs')
     return
-  table = results.results_table(outcomes)
-  print(results.table_text(table))
+  others = _other_outcomes(outcomes, folder) if is_whole else []
+  everything = [*outcomes, *others]
+  table = results.results_table(everything)
+  print(results.table_text(results.rows_of(table, outcomes)))
   for outcome in outcomes:
     if outcome.reason:
       print(f'{outcome.path}: {summary.status_text(outcome)}')
   if not is_whole:
     return
   results.save_results(table, folder)
-  print(f'table: {folder / "results.csv"}, {folder / "results.md"}')
-  others = _count_others(outcomes, folder)
-  if others:
-    print(
-        f'{others} other runs in {folder} are not in the table: it lists those '
-        'of this command.'
-    )
-  if best_rates.save_best_rates(outcomes, folder):
+  also = f', with {len(others)} more runs of the folder' if others else ''
+  print(f'table{also}: {folder / "results.csv"}, {folder / "results.md"}')
+  if best_rates.save_best_rates(everything, folder):
     print(f'best rates: {folder / "best.csv"}, {folder / "best.md"}')
-  if figure and any(outcome.round for outcome in outcomes):
+  if figure:
     _draw(outcomes, pathlib.Path(figure).expanduser())
 
 
-def _count_others(
+def _other_outcomes(
     outcomes: Sequence[summary.RunSummary], folder: pathlib.Path
-) -> int:
-  """Returns how many run folders there are besides those of the outcomes."""
-  own = {pathlib.Path(outcome.path).name for outcome in outcomes}
-  found = {path.parent.name for path in folder.glob('*/config.json')}
-  return len(found - own)
+) -> list[summary.RunSummary]:
+  """Returns what other commands have run in the folder, by name.
+
+  Without them a part of a grid would replace the table of all of it.
+  """
+  own, found = {pathlib.Path(outcome.path).name for outcome in outcomes}, []
+  for path in sorted(folder.glob('*/config.json')):
+    if path.parent.name not in own:
+      run = run_folder.RunFolder(path.parent)
+      try:
+        found.append(summary.summarize(run.read_config(), run))
+      except command.InputError as error:
+        print(f'not in the table: {command.one_line(error)}')
+  return found
 
 
 def _draw(
     outcomes: Sequence[summary.RunSummary], figure: pathlib.Path
 ) -> None:
-  runs = [load.load_run(pathlib.Path(o.path)) for o in outcomes if o.round]
-  loss.draw(runs, figure)
-  print(f'figure: {figure}')
+  """Draws the runs that can be read; says what the others lack."""
+  runs = []
+  for outcome in outcomes:
+    if outcome.round:
+      try:
+        runs.append(load.load_run(pathlib.Path(outcome.path)))
+      except ValueError as error:
+        print(f'not in the figure: {command.one_line(error)}')
+  if runs:
+    loss.draw(runs, figure)
+    print(f'figure: {figure}')

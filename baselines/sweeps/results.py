@@ -2,7 +2,7 @@
 
 import math
 import pathlib
-from typing import Sequence
+from typing import Optional, Sequence
 
 import pandas as pd
 
@@ -20,6 +20,9 @@ TUNED = ('server_learning_rate', 'step_size')
 _GAMMA = 'client_learning_rate'
 BEST = 'of all'
 BEST_FOR_GAMMA = 'for this gamma'
+
+# How a run computes, which changes no result beyond rounding.
+_EXECUTION = ('jit', 'clients', 'devices', 'fast_paths')
 
 # Column heads that fit on a terminal.
 _SHORT = {
@@ -78,15 +81,7 @@ def best_points(outcomes: Sequence[summary.RunSummary]) -> dict[Key, str]:
 
 def point_key(config: config_lib.ExperimentConfig) -> Key:
   """Returns all settings but the seeds and those that change no result."""
-  ignored = (*grid.SEEDS, *config_json.CHANGEABLE, 'jit', 'clients', 'devices')
-  return tuple(
-      sorted(
-          (name, value)
-          for part in config_json.to_tree(config).values()
-          for name, value in part.items()
-          if name not in ignored
-      )
-  )
+  return without(_settings(config), (*grid.SEEDS, *_EXECUTION))
 
 
 def without(key: Key, names: Sequence[str]) -> Key:
@@ -94,14 +89,36 @@ def without(key: Key, names: Sequence[str]) -> Key:
   return tuple((name, value) for name, value in key if name not in names)
 
 
+def _settings(config: config_lib.ExperimentConfig) -> Key:
+  """Returns all settings that a run's identity rests on."""
+  return tuple(
+      sorted(
+          (name, value)
+          for part in config_json.to_tree(config).values()
+          for name, value in part.items()
+          if name not in config_json.CHANGEABLE
+      )
+  )
+
+
 def results_table(outcomes: Sequence[summary.RunSummary]) -> pd.DataFrame:
   """Returns one row per run, ordered by algorithm, rates and seeds."""
   best = best_points(outcomes)
-  varied = _other_varied([point_key(o.config) for o in outcomes])
+  varied = _other_varied([
+      without(_settings(o.config), grid.SEEDS) for o in outcomes
+  ])
   table = pd.DataFrame([_row(o, best, varied) for o in outcomes])
   order = ['algorithm', *varied, _GAMMA, 'server_learning_rate', 'step_size',
-           'sampling_seed', 'data_seed']
+           'sampling_seed', 'data_seed', 'model_seed']
   return table.sort_values(order, ignore_index=True, kind='stable')
+
+
+def rows_of(
+    table: pd.DataFrame, outcomes: Sequence[summary.RunSummary]
+) -> pd.DataFrame:
+  """Returns the rows of these runs."""
+  ids = {config_json.run_id(outcome.config) for outcome in outcomes}
+  return table[table['run_id'].isin(ids)]
 
 
 def save_results(table: pd.DataFrame, folder: pathlib.Path) -> None:
@@ -155,10 +172,11 @@ def _row(
     status = f'diverged at round {outcome.round}'
   return {
       'algorithm': dict(key)['algorithm'],
-      **{name: dict(key).get(name) for name in varied},
+      **{name: _value(config, name) for name in varied},
       **{name: rates[name] for name in (_GAMMA, *TUNED)},
       'sampling_seed': config.run.sampling_seed,
       'data_seed': config.task.data_seed,
+      'model_seed': config.run.model_seed,
       'status': status,
       'rounds': outcome.round,
       'first_population_loss': outcome.first_population_loss,
@@ -174,15 +192,27 @@ def _row(
   }
 
 
+def _value(
+    config: config_lib.ExperimentConfig, name: str
+) -> Optional[settings.Value]:
+  """Returns a setting, also one that is not recorded at its default."""
+  for part in config.components.values():
+    if hasattr(part, name):
+      return getattr(part, name)
+  return dict(_settings(config)).get(name)  # The name of the algorithm.
+
+
 def _formatted(table: pd.DataFrame) -> pd.DataFrame:
   """The table as texts; folders are found by the other columns."""
   shown = table.drop(columns='run_id', errors='ignore').astype(object)
   for column in shown:
     shown[column] = [_cell(column, value) for value in shown[column]]
   used = [c for c in shown if any(v != '-' for v in shown[c])]
-  # One algorithm, and data of one seed, need no column.
+  # What is the same in all rows, or a seed like the first, needs no column.
+  spare = [c for c in ('algorithm', 'data_seed', 'model_seed') if c in used]
   constant = [
-      c for c in ('algorithm', 'data_seed') if c in used and _is_one(shown[c])
+      c for c in spare
+      if _is_one(shown[c]) or shown[c].equals(shown['sampling_seed'])
   ]
   return shown.loc[:, [c for c in used if c not in constant]]
 

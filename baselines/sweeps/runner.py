@@ -38,7 +38,8 @@ def run_points(
     The outcome of each point.
 
   Raises:
-    command.InputError: If data or devices are not there for any of them.
+    command.InputError: If data or devices are not there for any of them, or
+      one has done more rounds than wanted; nothing has been run then.
   """
   plans, outcomes = [], {}
   for config in configs:
@@ -46,6 +47,8 @@ def run_points(
     try:
       stage = plan_lib.find_stage(config, run)
       plans.append(plan_lib.Plan(config, run, stage))
+    except plan_lib.TooFewRoundsError:
+      raise  # A wrong flag, not a failure: the tables stay as they are.
     except command.InputError as error:
       outcomes[config] = _failed(config, run, error)
   to_run = [plan for plan in plans if plan.stage != plan_lib.DONE]

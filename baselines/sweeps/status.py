@@ -45,18 +45,24 @@ def point_status(
   Args:
     config: Its settings.
     folder: The folder of the sweep.
+
+  Raises:
+    command.InputError: If it has done more rounds than wanted.
   """
   run = run_folder.RunFolder(folder / config_json.run_id(config))
   total = config.run.rounds or config.algorithm.horizon
   try:
     stage = plan.find_stage(config, run)
     rows = records.read_rows(run.metrics_path, records.columns_of(config))
+  except plan.TooFewRoundsError:
+    raise
   except command.InputError:
     return PointStatus(run.path.name, 'unreadable', 0, total, 0.0)
   status = run.read_status()
   word = status.status if status else stage
-  if word == run_folder.FINISHED and stage != plan.DONE:
-    word = plan.PARTIAL  # More rounds are wanted than there were.
+  ended = (run_folder.FINISHED, run_folder.DIVERGED)
+  if word in ended and stage != plan.DONE:
+    word = plan.PARTIAL  # More is wanted than there is.
   column = 'round' if config.run.rounds else 'time_used'
   done = int(records.number(rows[-1], column) or 0) if rows else 0
   seconds = sum(

@@ -5,6 +5,7 @@ from typing import Any, Mapping, Sequence
 
 from baselines.experiment import command
 from baselines.experiment import config as config_lib
+from baselines.experiment import config_json
 from baselines.experiment import flags
 from baselines.experiment import plan as plan_lib
 from baselines.sweeps import grid as grid_lib
@@ -73,4 +74,18 @@ def plan_points(
     # They differ in rates and seeds alone, so one stands for all.
     plan_lib.check_inputs(points[0])
     configs += points
-  return list(dict.fromkeys(configs))
+  configs = list(dict.fromkeys(configs))
+  _check_distinct(configs)
+  return configs
+
+
+def _check_distinct(configs: Sequence[config_lib.ExperimentConfig]) -> None:
+  """Refuses variants of what is no part of a run's identity: one folder."""
+  ids = [config_json.run_id(config) for config in configs]
+  twice = [run_id for run_id in ids if ids.count(run_id) > 1]
+  if twice:
+    raise command.InputError(
+        'sweep_variants must not differ in '
+        f'{", ".join(config_json.CHANGEABLE)} alone: they name one run, '
+        f'{twice[0]}.'
+    )

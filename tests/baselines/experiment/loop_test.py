@@ -11,6 +11,7 @@ import pytest
 
 from baselines import files
 from baselines.experiment import checkpoints
+from baselines.experiment import command
 from baselines.experiment import config
 from baselines.experiment import data
 from baselines.experiment import loop
@@ -113,6 +114,20 @@ def test_evaluation_is_of_the_model_after_the_round(
   )
   evaluation = tools.evaluator.evaluate(tools.process.get_model_weights(state))
   assert straight[0][10]['population_loss'] == repr(evaluation.population_loss)
+
+
+def test_run_does_not_go_on_with_other_data(workbench, tmp_path, monkeypatch):
+  task = workbench.task(_CONFIG.task)
+  for digest, is_refused in (('a', False), ('b', True), ('a', False)):
+    found = dataclasses.replace(task, digests={'words': digest})
+    monkeypatch.setattr(workbench, 'task', lambda _, found=found: found)
+    rounds = len(_rows(tmp_path)) or 1
+    if is_refused:
+      with pytest.raises(command.InputError, match='words of data_dir'):
+        _run(workbench, tmp_path, rounds=rounds)
+    else:
+      outcome = _run(workbench, tmp_path, rounds=rounds)
+      assert (outcome.status, outcome.round) == ('finished', rounds)
 
 
 def test_6_rounds_then_10_equal_10_straight(

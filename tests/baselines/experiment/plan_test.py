@@ -10,6 +10,7 @@ from baselines.experiment import checkpoints
 from baselines.experiment import command
 from baselines.experiment import config
 from baselines.experiment import plan
+from baselines.experiment import records
 from baselines.experiment import run_folder
 
 _CONFIG = config.ExperimentConfig(run=config.RunConfig(rounds=10))
@@ -21,6 +22,12 @@ def _start(path, status=None, round_num=0, settings=_CONFIG):
     folder.write_config(settings)
     if status:
       folder.write_status(status, round_num)
+  writer = records.MetricsWriter(
+      folder.metrics_path, records.columns_of(settings), []
+  )
+  for r in range(round_num + 1):
+    writer.write({'round': r})
+  writer.close()
 
 
 def _stage(path, **changes):
@@ -51,6 +58,19 @@ def test_default_folder_is_named_by_the_run():
 def test_stages(tmp_path, status, round_num, stage):
   _start(tmp_path, status, round_num)
   assert _stage(tmp_path) == stage
+
+
+@pytest.mark.parametrize('status', [run_folder.FINISHED, run_folder.DIVERGED])
+@pytest.mark.parametrize('num_kept', [0, 1, 10])
+def test_run_that_lost_rows_is_not_done(tmp_path, status, num_kept):
+  _start(tmp_path, status, 10)
+  assert _stage(tmp_path) == plan.DONE
+  path = tmp_path / 'metrics.csv'
+  lines = path.read_text().splitlines(keepends=True)
+  path.write_text(''.join(lines[: 1 + num_kept]))
+  assert _stage(tmp_path) == plan.PARTIAL
+  path.unlink()
+  assert _stage(tmp_path) == plan.PARTIAL
 
 
 def test_more_rounds_are_allowed_and_fewer_than_done_are_not(tmp_path):

@@ -35,6 +35,15 @@ def test_other_config_is_refused(folder, text):
     folder.read_config()
 
 
+def test_changed_data_are_refused_and_the_record_kept(folder):
+  folder.check_digests({'words': 'a'})  # Nothing is recorded yet.
+  with folder.locked():
+    folder.write_config(_CONFIG, {'words': 'a', 'tags': 'b'})
+  folder.check_digests({'words': 'a', 'tags': 'b'})
+  with pytest.raises(command.InputError, match='tags of data_dir must be what'):
+    folder.check_digests({'words': 'a', 'tags': 'c'})
+
+
 def test_status_survives_and_a_broken_one_is_none(folder):
   assert folder.read_status() is None
   with folder.locked():
@@ -42,8 +51,9 @@ def test_status_survives_and_a_broken_one_is_none(folder):
   assert folder.read_status() == run_folder.Status(
       'diverged', 7, 'loss is nan'
   )
-  (folder.path / 'status.json').write_text('{"sta')
-  assert folder.read_status() is None
+  for text in ('{"sta', '{"status": "finished", "round": "5"}'):
+    (folder.path / 'status.json').write_text(text)
+    assert folder.read_status() is None
 
 
 def test_new_folders(folder):

@@ -38,6 +38,16 @@ def test_numbers_of_a_finished_run(tmp_path):
   assert outcome.seconds == pytest.approx(16.0)
 
 
+def test_run_of_which_more_is_wanted_or_rows_are_lost_is_interrupted(tmp_path):
+  folder = _folder(tmp_path, [1.0] * 30)
+  assert summary.summarize(_CONFIG, folder).status == 'finished'
+  longer = config.replace_settings(_CONFIG, rounds=31)
+  assert summary.summarize(longer, folder).status == 'interrupted'
+  lines = folder.metrics_path.read_text().splitlines(keepends=True)
+  folder.metrics_path.write_text(''.join(lines[:-1]))
+  assert summary.summarize(_CONFIG, folder).status == 'interrupted'
+
+
 def test_last_loss_is_of_at_most_100_rounds(tmp_path):
   losses = [float(i) for i in range(2000)]
   long = config.replace_settings(_CONFIG, rounds=2000)

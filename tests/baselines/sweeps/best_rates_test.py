@@ -70,6 +70,7 @@ def test_regret_is_the_score_where_it_is_counted():
 def test_nothing_to_choose_from_is_no_table(tmp_path):
   outcomes = [_outcome(0.5, sampling_seed=seed) for seed in (1, 2)]
   assert best_rates.best_rates_table(outcomes).empty
+  assert best_rates.save_best_rates(_grid(), tmp_path)
   assert not best_rates.save_best_rates(outcomes, tmp_path)
   assert not list(tmp_path.iterdir())
 

@@ -2,6 +2,9 @@
 
 import dataclasses
 import os
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -69,6 +72,35 @@ def test_sweep_ends_with_table_and_figure(tmp_path, capsys, monkeypatch):
   monkeypatch.setattr(loading, 'announced', None)
   assert main.main(arguments) == command.FINISHED
   assert capsys.readouterr().out == out
+
+
+def test_killed_sweep_ends_with_the_same_tables(tmp_path):
+  arguments = [
+      *_SMALL, '--rounds=150', '--rounds_per_evaluation=50',
+      '--rounds_per_checkpoint=7', '--sweep_client_learning_rates=0,0.5',
+      '--sweep_server_learning_rates=0.1,1', '--notensorboard',
+  ]
+  names = ('results.csv', 'results.md', 'best.csv', 'best.md')
+  straight, killed = tmp_path / 'straight', tmp_path / 'killed'
+  assert main.main([*arguments, f'--output_dir={straight}']) == command.FINISHED
+  process = subprocess.Popen(
+      [sys.executable, '-m', 'baselines.sweeps.main', *arguments,
+       f'--output_dir={killed}'],
+      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+  )
+  deadline = time.monotonic() + 300
+  try:
+    # In the middle of the second run.
+    while len(list(killed.glob('*/checkpoints'))) < 2:
+      assert process.poll() is None and time.monotonic() < deadline
+      time.sleep(0.005)
+  finally:
+    process.kill()
+    process.wait()
+  assert not (killed / 'results.csv').exists()
+  assert main.main([*arguments, f'--output_dir={killed}']) == command.FINISHED
+  for name in names:
+    assert (killed / name).read_bytes() == (straight / name).read_bytes()
 
 
 @pytest.mark.parametrize('statuses, code', [
@@ -152,8 +184,9 @@ def test_algorithms_of_paper_2_in_one_sweep(tmp_path, capsys):
   assert main.main(arguments) == command.FINISHED
   lines = capsys.readouterr().out.splitlines()
   head, rows = lines[0].split(), lines[1:5]
-  shown = {'algorithm', 'eta', 'seed', 'data_seed', 'regret', 'best'}
+  shown = {'algorithm', 'eta', 'seed', 'regret', 'best'}
   assert shown <= set(head)
+  assert 'data_seed' not in head  # It is the seed.
   assert [row.split()[0] for row in rows] == ['fed_paq'] * 2 + [
       'minibatch_sgd'
   ] * 2

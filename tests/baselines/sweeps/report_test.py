@@ -11,7 +11,7 @@ from baselines.sweeps import report
 
 def _outcome(path, gamma, status, reason=''):
   settings = config.replace_settings(
-      config.ExperimentConfig(), client_learning_rate=gamma
+      config.ExperimentConfig(), client_learning_rate=gamma, rounds=2
   )
   folder = run_folder.RunFolder(path)
   with folder.locked():
@@ -40,15 +40,34 @@ def test_table_reasons_and_figure(tmp_path, capsys):
   assert (tmp_path / 'results.md').exists()
 
 
-def test_other_runs_of_the_folder_are_mentioned(tmp_path, capsys):
+def test_tables_keep_the_runs_of_other_commands(tmp_path, capsys):
   outcomes = [
       _outcome(tmp_path / name, gamma, 'finished')
       for name, gamma in (('a', 0.0), ('b', 0.5))
   ]
   report.report_results(outcomes, tmp_path, None)
-  assert 'other runs' not in capsys.readouterr().out
-  report.report_results(outcomes[:1], tmp_path, None)
-  assert f'1 other runs in {tmp_path}' in capsys.readouterr().out
+  whole = (tmp_path / 'results.csv').read_bytes()
+  capsys.readouterr()
+  report.report_results(outcomes[1:], tmp_path, None)
+  assert (tmp_path / 'results.csv').read_bytes() == whole
+  out = capsys.readouterr().out
+  assert 'with 1 more runs of the folder' in out
+  assert len(out[: out.index('table')].splitlines()) == 2  # heads and one run
+  (tmp_path / 'a' / 'config.json').write_text('{')
+  report.report_results(outcomes[1:], tmp_path, None)
+  assert 'not in the table' in capsys.readouterr().out
+
+
+def test_figure_of_the_runs_that_can_be_read(tmp_path, capsys):
+  outcomes = [
+      _outcome(tmp_path / name, gamma, 'finished')
+      for name, gamma in (('a', 0.0), ('b', 0.5))
+  ]
+  (tmp_path / 'a' / 'config.json').write_text('{')
+  figure = tmp_path / 'loss.png'
+  report.report_results(outcomes, tmp_path, str(figure))
+  assert 'not in the figure: ' in capsys.readouterr().out
+  assert figure.exists()
 
 
 def test_no_figure_without_a_round(tmp_path, capsys):

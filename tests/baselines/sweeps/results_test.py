@@ -194,7 +194,7 @@ def test_columns_of_several_algorithms_appear():
   # Settings that differ between algorithms alone are no columns.
   assert 'noise_scale' not in table and 'code' not in table
   head = results.table_text(table).splitlines()[0].split()
-  for shown in ('algorithm', 'eta', 'seed', 'data_seed', 'regret', 'up'):
+  for shown in ('algorithm', 'eta', 'seed', 'regret', 'up'):
     assert shown in head
   for hidden in ('gamma', 'accuracy', 'first', 'last', 'run_id'):
     assert hidden not in head
@@ -210,6 +210,22 @@ def test_columns_that_say_nothing_vanish():
   assert 'regret' in head
   # What the table shows as text is a projection: the CSV has all columns.
   assert {'algorithm', 'data_seed', 'uplink_bits'} <= set(table)
+
+
+@pytest.mark.parametrize('changes, column, cells', [
+    ({'model_seed': 2}, 'model_seed', ['1', '2']),
+    ({'jit': 'off'}, 'jit', ['auto', 'off']),
+    ({'fast_paths': False}, 'fast_paths', ['False', 'True']),
+])
+def test_runs_that_differ_can_be_told_apart(changes, column, cells):
+  base = _outcome(0.5, 1.0, 0.3)
+  other = config.replace_settings(base.config, **changes)
+  table = results.results_table(
+      [base, dataclasses.replace(base, config=other)]
+  )
+  assert [str(cell) for cell in table[column]] == cells
+  assert column in results.table_text(table).splitlines()[0].split()
+  assert table['best'].tolist() == ['of all'] * 2  # Of the same point.
 
 
 def test_other_settings_that_vary_have_a_column():

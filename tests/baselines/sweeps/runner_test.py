@@ -88,11 +88,15 @@ def test_diverged_and_failed_points_do_not_stop_the_sweep(
   assert '[1/1]' in capsys.readouterr().err
 
 
-def test_point_whose_folder_is_in_use_or_has_more_rounds_fails_alone(tmp_path):
+def test_fewer_rounds_than_done_are_bad_input(tmp_path):
   _run(_points('0'), tmp_path)
-  outcomes = _run(_points('0,1', rounds=3), tmp_path)
-  assert [o.status for o in outcomes] == ['failed', 'finished']
-  assert 'rounds must be at least 4' in outcomes[0].reason
+  before = sorted(tmp_path.rglob('*'))
+  with pytest.raises(command.InputError, match='rounds must be at least 4'):
+    _run(_points('1,0', rounds=3), tmp_path)
+  assert sorted(tmp_path.rglob('*')) == before
+
+
+def test_point_whose_folder_is_in_use_fails_alone(tmp_path):
   held = run_folder.RunFolder(tmp_path / config_json.run_id(_points('2')[0]))
   with held.locked():
     outcomes = _run(_points('1,2', rounds=3), tmp_path)

@@ -3,6 +3,7 @@
 import pytest
 
 from baselines.algorithms import horizon_configs
+from baselines.experiment import command
 from baselines.experiment import config
 from baselines.experiment import config_json
 from baselines.experiment import records
@@ -62,6 +63,9 @@ def test_finished_run_of_which_more_is_wanted_is_partial(tmp_path):
   longer = config.replace_settings(_BASE, rounds=100)
   point = _point(tmp_path, longer)
   assert (point.status, point.done, point.left) == ('partial', 40, 60)
+  shorter = config.replace_settings(_BASE, rounds=30)
+  with pytest.raises(command.InputError, match='rounds must be at least 40'):
+    _point(tmp_path, shorter)
 
 
 def test_run_that_was_killed_at_once_is_partial(tmp_path):

@@ -114,6 +114,11 @@ def test_refused(arguments, message):
     _plan(*arguments)
 
 
+def test_variants_that_name_one_run_are_refused():
+  with pytest.raises(command.InputError, match='must not differ in rounds'):
+    _plan('--sweep_variants=--rounds=5;--rounds=3')
+
+
 def test_constants_that_nobody_can_compute_are_asked_for():
   variant = '--sweep_variants=--algorithm=ceal --noise_scale=1'
   with pytest.raises(command.InputError, match='step_size must be given'):
