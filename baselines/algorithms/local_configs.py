@@ -46,7 +46,9 @@ class LocalConfig(algorithm_config.AlgorithmConfig):
       'How clients quantize what they send, and the server takes the mean of: '
       'not at all, on a grid of CEAL whose resolution bounds the norm of the '
       'error (grid_vector) or that of each coordinate (grid_coordinate), by '
-      'QSGD, or uniformly between the least and the largest coordinate.',
+      'QSGD, or uniformly between the least and the largest coordinate. '
+      'Rounding is drawn by a digest of the message, so where a last bit '
+      'differs (other jit or dtype) all of it does.',
       choices=tuple(QUANTIZER_DEFAULTS),
   )
   quantizer_resolution: Optional[float] = setting(

@@ -51,7 +51,9 @@ class RateConfig:
       'none',
       'Whether both rates decay when the loss before training stops to fall '
       '(LocalUpdateDecay): by the rule of the paper (canonical) or that of the '
-      'public callback.',
+      'public callback, on the same loss, which counts all clients the same '
+      '(the callback was given one that counts examples, as stock tff.learning '
+      'processes report).',
       choices=('none', 'canonical', 'callback'),
   )
   window: Optional[int] = setting(

@@ -151,12 +151,24 @@ def parse(
   try:
     rest = values(['command', *arguments])[1:]
   except (flags.Error, UnicodeDecodeError) as error:
-    raise command.InputError(command.one_line(error)) from error
+    raise command.InputError(_flag_error_text(error)) from error
   if rest:
     raise command.InputError(
         f'flags must start with --, found the argument {rest[0]!r}.'
     )
   return {n: values[n].value for n in values if values[n].present}
+
+
+def _flag_error_text(error: Exception) -> str:
+  """Returns the message, and for a flag of sweeps the command that has it."""
+  text = command.one_line(error)
+  if isinstance(error, flags.UnrecognizedFlagError):
+    if error.flagname.startswith('sweep_'):
+      text = (
+          f'{error.flagname} is a flag of localupdate-sweep, as are all '
+          'presets that hold it.'
+      )
+  return text
 
 
 def help_text(description: str, types: Sequence[type]) -> str:

@@ -73,7 +73,9 @@ def check_inputs(config: config_lib.ExperimentConfig) -> None:
   task = config.task
   try:
     known_constants.check_given(config)
-    num_clients = tasks.check_data(task.task, task.data_source, task.data_dir)
+    num_clients = tasks.check_data(
+        task.task, task.data_source, task.data_dir, task.model
+    )
   except (ValueError, OSError) as error:
     raise command.InputError(command.one_line(error)) from error
   if num_clients is not None:

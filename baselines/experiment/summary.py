@@ -119,7 +119,8 @@ def run_table(outcome: RunSummary) -> str:
       'run': outcome.path,
       'status': status_text(outcome),
       'rounds': _rounds_text(outcome),
-      **outcome.config.rates,
+      # One that the theory gave is in metrics.csv.
+      **{n: '-' if r is None else r for n, r in outcome.config.rates.items()},
       'population_loss at first': _text(outcome.first_population_loss),
       'population_loss': _text(outcome.population_loss),
       'test_accuracy': _text(outcome.test_accuracy),

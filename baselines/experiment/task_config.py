@@ -66,7 +66,8 @@ class TaskConfig:
     if self.data_dir is not None and self.data_source in sources_without_files:
       raise ValueError(
           f'data_dir would be ignored: data_source {self.data_source!r} reads '
-          f'no files, found {self.data_dir!r}.'
+          f'no files, found {self.data_dir!r}. Those of {self.task} are '
+          f'{", ".join(tasks.task_entry(self.task).data_sources)}.'
       )
     if self.data_source in _SOURCES_OF_FILES and not self.data_dir:
       raise ValueError(

@@ -35,6 +35,7 @@ class TaskEntry:
       `cache_counted` makes them from the training examples.
     num_idx_clients: Training clients of the source `idx`, if there is one; see
       `idx_files`.
+    clients_of_models: Those of models that have clients of their own.
   """
 
   build: str
@@ -46,6 +47,9 @@ class TaskEntry:
   database: Optional[databases.DatabaseSpec] = None
   num_idx_clients: Optional[int] = None
   count_files: tuple[vocabularies.CountFile, ...] = ()
+  clients_of_models: Mapping[str, int] = dataclasses.field(
+      default_factory=dict
+  )
 
 
 _TFF_SOURCES = ('synthetic', 'cache', 'download')
@@ -116,8 +120,8 @@ TASKS: Mapping[str, TaskEntry] = {
         data_sources=('synthetic',),
         description='Scalar quadratics of section 4 (two clients, Figure 1).',
         has_accuracy=False,
-        # Depends on the model.
         num_clients={'synthetic': None},
+        clients_of_models={'two_clients': 2},
     ),
     'scaled_regression': TaskEntry(
         build='baselines.tasks.scaled_regression:build',
@@ -200,7 +204,10 @@ def check_choices(name: str, model: str, data_source: str) -> None:
 
 
 def check_data(
-    name: str, data_source: str, data_dir: Optional[str] = None
+    name: str,
+    data_source: str,
+    data_dir: Optional[str] = None,
+    model: Optional[str] = None,
 ) -> Optional[int]:
   """Checks, in well under a second, that the task's data can be read.
 
@@ -213,10 +220,11 @@ def check_data(
     data_dir: The folder with TFF's database and counts, for `cache` and
       `cache_counted` (needed) and `download` (default `~/.tff`); that with the
       four files for `idx`.
+    model: One of the entry's `models`, by default the first one.
 
   Returns:
-    The number of training clients, or None if only the built task knows: the
-    data are still to be downloaded, or depend on the model.
+    The number of training clients, or None if there is no limit, or only the
+    built task knows: the data are still to be downloaded.
 
   Raises:
     FileNotFoundError: If the folder or the file is not there.
@@ -225,14 +233,16 @@ def check_data(
       is an archive of counts that is not TFF's.
   """
   entry = task_entry(name)
-  check_choices(name, entry.models[0], data_source)
+  model = model or entry.models[0]
+  check_choices(name, model, data_source)
   if data_source in entry.num_clients:
     if data_dir:
       raise ValueError(
           f'data_dir must not be given with data_source={data_source!r}, which'
           f' reads no files, got {data_dir!r}.'
       )
-    return entry.num_clients[data_source]
+    known = entry.num_clients[data_source]
+    return entry.clients_of_models.get(model, known)
   if data_source == 'idx':
     idx_files.check_folder(data_dir)
     return entry.num_idx_clients

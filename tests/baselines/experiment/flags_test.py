@@ -52,6 +52,9 @@ def test_flagfile_is_read_and_later_flags_win(tmp_path):
 @pytest.mark.parametrize('argument, message', [
     ('--no_such_flag', "Unknown command line flag 'no_such_flag'"),
     ('--round=3', 'Did you mean: rounds'),
+    ('--sweep_seeds=1:2', 'sweep_seeds is a flag of localupdate-sweep'),
+    ('--preset=paper1_fig2a', 'flag of localupdate-sweep, as are all presets'),
+    ('--data_dir=x', "ignored: .* Those of digits are embedded"),
     ('--rounds=many', 'rounds'),
     ('--rounds', 'Missing value for flag --rounds'),
     ('--flagfile=/no/such/file', '/no/such/file'),

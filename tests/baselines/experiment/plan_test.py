@@ -114,6 +114,14 @@ def test_too_many_clients_are_refused_with_both_numbers():
     plan.plan_run(too_many)
 
 
+def test_number_of_clients_may_depend_on_the_model():
+  quadratics = config.ExperimentConfig(config.TaskConfig('quadratics'))
+  with pytest.raises(command.InputError, match='at most 2, .*found 10'):
+    plan.plan_run(quadratics)
+  interval = config.replace_settings(quadratics, model='interval')
+  assert plan.plan_run(interval).stage == plan.NEW
+
+
 def test_independent_draws_may_be_more_than_there_are_clients():
   many = config.replace_settings(
       _CONFIG, clients_per_round=101, client_sampling='iid'

@@ -29,7 +29,10 @@ def test_sizes_of_fixed_sources():
   assert registry.check_data('shakespeare', 'synthetic') == 3
   assert registry.check_data('cifar100', 'synthetic') == 2
   assert registry.check_data('stackoverflow_tag', 'synthetic') == 3
-  assert registry.check_data('quadratics', 'synthetic') is None
+  assert registry.check_data('quadratics', 'synthetic') == 2
+  # New clients each round, as many as wanted.
+  interval = registry.check_data('quadratics', 'synthetic', None, 'interval')
+  assert interval is None
 
 
 def test_folder_that_would_be_ignored_is_refused(tmp_path):

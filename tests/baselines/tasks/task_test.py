@@ -56,7 +56,8 @@ def test_entry_is_true(name, model_id):
   assert (task.name, task.model_id) == (name, model_id)
   assert (task.example_accuracy_fn is not None) == entry.has_accuracy
   source = entry.data_sources[0]
-  assert registry.check_data(name, source) in (None, task.train.num_clients)
+  known = registry.check_data(name, source, None, model_id)
+  assert known in (None, task.train.num_clients)
   assert len(set(task.train.client_keys.tolist())) == task.train.num_clients
 
 
