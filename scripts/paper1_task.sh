@@ -11,8 +11,9 @@ case $task in
   stackoverflow_word) panels=(6b 7b 9b) ;;
 esac
 small=("--preset=paper1_${scale}_$task") fixed=--server_learning_rate=0.01
+equal=0.01,0.1,1
 case $scale in
-  tiny) block=2 smooth=2 later=(--preset=paper1_tiny_decay) ;;
+  tiny) block=2 smooth=2 equal=0.1 later=(--preset=paper1_tiny_decay) ;;
   cpu) block=50 smooth=10 later=(--preset=paper1_cpu_long) long=${task}_long ;;
   paper) block=1000 smooth=50 later=() small=() ;;
 esac
@@ -36,4 +37,4 @@ draw curves "$long" "fig${panels[2]}.png" --select=best "${what[@]}" \
   "--runs=${task}_decay" --decay
 if [[ $task != cifar100 ]]; then exit; fi
 draw update_norms "$task" fig3.png "--block=$block" "$fixed" --log_scale
-draw curves "$task" fig4.png --select=equal --client_learning_rates=0.01,0.1,1
+draw curves "$task" fig4.png --select=equal "--client_learning_rates=$equal"

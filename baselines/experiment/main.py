@@ -37,6 +37,7 @@ def main(arguments: list[str]) -> int:
     print(f'run folder {plan.folder.path} ({plan.stage})', file=sys.stderr)
     return command.FINISHED
   if plan.stage == plan_lib.DONE:
+    plan.folder.adopt_config(plan.config)
     outcome = summary.summarize(plan.config, plan.folder)
   else:
     try:

@@ -156,6 +156,26 @@ class RunFolder:
         self.path / 'config.json', json.dumps(record, indent=2) + '\n'
     )
 
+  def adopt_config(self, config: config_lib.ExperimentConfig) -> None:
+    """Records settings of a run that is done as they are wanted now.
+
+    A run that diverged has also diverged under more rounds, and should stand
+    beside runs that have them.
+
+    Args:
+      config: Differs from the recorded one in what may change alone.
+
+    Raises:
+      command.InputError: If another process works on the folder.
+    """
+    if self.read_config() == config:
+      return
+    with self.locked():
+      path = self.path / 'config.json'
+      record = json.loads(path.read_text())
+      record['settings'] = config_json.to_tree(config)
+      files.write_whole(path, json.dumps(record, indent=2) + '\n')
+
   def read_status(self) -> Optional[Status]:
     """Returns the status, or None if there is none that can be read."""
     try:

@@ -73,7 +73,7 @@ def notes(groups: Sequence[horizon_runs.RunGroup]) -> list[str]:
       'clients; downlink: bits broadcast, each broadcast counted once; '
       'all but CEAL broadcast the numbers as they are, whatever the code. '
       f'{outcomes.NO_CODE}: the numbers as they are, without a code. A dash: '
-      'there are no such runs.',
+      'no such run has finished.',
   ]
 
 

@@ -85,8 +85,11 @@ def draw(
     axes = figure.add_subplot()
     for name, look in zip(names, style.looks(len(names))):
       rows = table[table.line == name]
-      marker = 'o' if len(rows) == 1 else None
-      axes.plot(rows['round'], rows['mean'], label=name, marker=marker, **look)
+      point = {'marker': 'o'} if len(rows) == 1 else {}
+      axes.plot(
+          rows['round'], rows['mean'], label=name,
+          markevery=style.mark_every(len(rows)), **{**point, **look},
+      )
       if rows['runs'].max() > 1:
         style.draw_band(
             axes, rows['round'], rows.smallest, rows.largest, look['color']

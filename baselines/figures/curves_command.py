@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from baselines.figures import outputs
 from baselines.figures import rate_options
 from baselines.figures import run_options
 from baselines.figures import values
@@ -44,6 +45,8 @@ def draw_from(options: argparse.Namespace) -> Any:
       log_scale=options.log_scale,
       largest=options.largest,
   )
+  if table.empty:
+    outputs.say_nothing_drawn(options.output)
   return rate_options.with_plain_names(table)
 
 
@@ -62,11 +65,7 @@ def _add_selection_options(parser: argparse.ArgumentParser) -> None:
       metavar='GAMMA,...',
       help='use the runs with these gammas only',
   )
-  parser.add_argument(
-      '--decay',
-      action='store_true',
-      help='also use the runs of LocalUpdateDecay, beside the others',
-  )
+  rate_options.add_decay_option(parser)
 
 
 def _add_drawing_options(parser: argparse.ArgumentParser) -> None:
@@ -96,21 +95,14 @@ def _candidates(options):
     columns.append(rate_options.rule_of(options).quantity)
   else:
     rate_options.refuse_rule(options, f"select is '{options.select}'")
-  groups = rate_runs.load_groups(options.runs, columns)
-  if not options.decay:
-    groups = [group for group in groups if not group.decays]
-  elif not any(group.decays for group in groups):
-    raise ValueError(
-        'runs must hold a run of LocalUpdateDecay with decay, found none among '
-        f'{len(groups)} settings.'
-    )
-  groups = rate_runs.with_rates(
-      groups, options.client_learning_rates, options.server_learning_rate
-  )
+  groups = rate_options.shown_groups(options, columns)
   horizon_runs.check_one_task(groups)
   if options.select == _EQUAL:
-    return rate_runs.with_equal_rates(groups)
-  return groups
+    # First, so that a gamma which has no equal eta counts as one without a run.
+    groups = rate_runs.with_equal_rates(groups)
+  return rate_runs.with_rates(
+      groups, options.client_learning_rates, options.server_learning_rate
+  )
 
 
 def _best(candidates, rule):

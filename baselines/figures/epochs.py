@@ -85,11 +85,12 @@ def draw(table: pd.DataFrame, caption: str, output: pathlib.Path) -> None:
       rows = table[table.algorithm == name]
       for axes, column in ((left, 'queries'), (right, 'regret')):
         mean = rows[f'{column}_mean']
-        axes.plot(rows.epoch, mean, label=name, marker='o', **look)
+        marked = {'marker': 'o', **look}
+        axes.plot(rows.epoch, mean, label=name, **marked)
         fewer = rows.runs < rows.all_runs
         axes.plot(
-            rows.epoch[fewer], mean[fewer], color=look['color'], marker='o',
-            markerfacecolor='white', linestyle='none',
+            rows.epoch[fewer], mean[fewer], markerfacecolor='white',
+            **{**marked, 'linestyle': 'none'},
         )
         style.draw_band(
             axes, rows.epoch, rows[f'{column}_min'], rows[f'{column}_max'],

@@ -5,8 +5,14 @@ import pathlib
 
 from baselines.figures import reciprocal_curves
 from baselines.figures import style
+from baselines.figures import symbols
 
 _SIZE = (10.5, 5.0)
+# Inches that a legend may take beside its panel, and above it before the figure
+# becomes higher.
+_LEGEND_WIDTH = 5.2
+_LEGEND_HEIGHT = 1.0
+_LEGEND_COLUMNS = 4
 
 
 def draw(
@@ -27,22 +33,20 @@ def draw(
     run: What all curves have in common, for the caption.
     output: Where to; the ending says the format.
   """
-  gamma = float(step_curves[0].client_learning_rate)
+  gamma = _rate_text(step_curves[0])
   with style.context():
     figure = style.new_figure()
     figure.set_size_inches(_SIZE)
     left, right = figure.subplots(1, 2, sharex=True)
-    labels = [
-        rf'$\gamma = {float(c.client_learning_rate):g}$' for c in rate_curves
-    ]
+    labels = [rf'$\gamma = {_rate_text(c)}$' for c in rate_curves]
     _draw_panel(left, rate_curves, labels)
-    # Above the axes, where the legend hides no line.
-    place = {'loc': 'lower center', 'bbox_to_anchor': (0.5, 1.0), 'ncols': 4}
-    left.legend(title=f'$K = {rate_curves[0].num_steps}$', **place)
     left.set_ylabel(r'iterate $x_t$')
+    heights = [_add_legend(left, f'$K = {rate_curves[0].num_steps}$')]
     labels = [f'$K = {c.num_steps}$' for c in step_curves]
     _draw_panel(right, step_curves, labels)
-    right.legend(title=rf'$\gamma = {gamma:g}$', **place)
+    heights.append(_add_legend(right, rf'$\gamma = {gamma}$'))
+    more = max(*heights, _LEGEND_HEIGHT) - _LEGEND_HEIGHT
+    figure.set_size_inches(_SIZE[0], _SIZE[1] + more)
     style.add_caption(figure, caption(run))
     style.save(figure, output)
 
@@ -57,6 +61,28 @@ def caption(run: reciprocal_curves.RunSettings) -> str:
       rf'$x_1$ = {run.start:g}, seed {run.seed}. Thin: simulated; thick: exact '
       r'mean; dashes at the right: $x^*(\gamma,\Theta_{1:K})$.'
   )
+
+
+def _rate_text(curve: reciprocal_curves.Curve) -> str:
+  rate = float(curve.client_learning_rate)
+  return symbols.in_formula(symbols.number_text(rate))
+
+
+def _add_legend(axes, title: str) -> float:
+  """Adds the legend above a panel; returns how many inches high it is.
+
+  There it hides no line. It has as many columns as find room.
+  """
+  dpi = axes.figure.dpi
+  for columns in range(_LEGEND_COLUMNS, 0, -1):
+    legend = axes.legend(
+        loc='lower center', bbox_to_anchor=(0.5, 1.0), ncols=columns,
+        title=title,
+    )
+    extent = legend.get_window_extent()
+    if extent.width <= _LEGEND_WIDTH * dpi:
+      break
+  return extent.height / dpi
 
 
 def _draw_panel(

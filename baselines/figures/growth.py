@@ -73,7 +73,7 @@ def draw(
       rows = table[table.algorithm == name]
       for axes, column in ((left, 'regret'), (right, 'uplink')):
         mean, spread = rows[f'{column}_mean'], rows[f'{column}_sd']
-        axes.plot(rows.horizon, mean, label=name, marker='o', **look)
+        axes.plot(rows.horizon, mean, label=name, **{'marker': 'o', **look})
         style.draw_band(
             axes, rows.horizon, mean - spread, mean + spread, look['color']
         )

@@ -180,7 +180,8 @@ def name_groups(
 
 def setting_text(name: str, value: Any) -> str:
   """Returns a setting and its value as they are named in tables."""
-  return f'{name} {value:g}' if isinstance(value, float) else f'{name} {value}'
+  is_number = isinstance(value, float)
+  return f'{name} {symbols.number_text(value) if is_number else value}'
 
 
 def describe(groups: Sequence[RunGroup]) -> list[str]:

@@ -100,9 +100,12 @@ def load_run(path: pathlib.Path) -> Run:
         for name, component in record['settings'].items()
     }
     metrics = _read_metrics(path / 'metrics.csv')
-  except (
-      OSError, ValueError, KeyError, TypeError, AttributeError
-  ) as error:
+  except (KeyError, TypeError, AttributeError) as error:
+    raise ValueError(
+        f'Run folder {path} cannot be read: its config.json is no record of '
+        'a run.'
+    ) from error
+  except (OSError, ValueError) as error:
     raise ValueError(f'Run folder {path} cannot be read: {error}') from error
   return Run(path, components, _read_status(path / 'status.json'), metrics)
 

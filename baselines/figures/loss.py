@@ -9,17 +9,23 @@ from baselines.figures import load
 from baselines.figures import style
 from baselines.figures import symbols
 
-# What lines may be told apart by, in the order of the legend.
+# What lines are told apart by, in the order of the legend; by other settings
+# only where these do not suffice.
 _LABELLED = (
     'task',
     'model',
+    'algorithm',
     'server_optimizer',
     'theta',
     'client_learning_rate',
     'server_learning_rate',
+    'step_size',
 )
-# A longer legend stands beside the axes, where it hides no line.
+# A longer legend stands beside the axes, where it hides no line; a still longer
+# one, or one of long labels, makes the figure larger.
 _MAX_LABELS_INSIDE = 5
+_MAX_LABELS_BESIDE = 16
+_LONG_LABEL = 45
 
 
 def draw(
@@ -28,7 +34,7 @@ def draw(
     *,
     quantity: str = 'population_loss',
     log_scale: bool = False,
-) -> None:
+) -> int:
   """Draws the figure.
 
   Runs that differ in seeds only are one line, their mean, in a band from the
@@ -40,6 +46,9 @@ def draw(
     output: Where to; the ending says the format.
     quantity: A column of metrics.csv.
     log_scale: Whether the vertical axis is logarithmic.
+
+  Returns:
+    The number of lines; there may be none where runs have diverged.
 
   Raises:
     ValueError: If no run has a value of the quantity, or the format is unknown.
@@ -53,23 +62,22 @@ def draw(
   with style.context():
     figure = style.new_figure()
     axes = figure.add_subplot()
-    for (label, curves), colour in zip(lines, style.colours(len(lines))):
-      _draw_line(axes, label, curves, colour)
+    for (label, curves), look in zip(lines, _looks(len(lines))):
+      _draw_line(axes, label, curves, look)
     axes.set_xlabel(r'round $t$')
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_ylabel(symbols.QUANTITIES[quantity])
     axes.set_yscale('log' if log_scale else 'linear')
-    if len(lines) > _MAX_LABELS_INSIDE:
-      axes.legend(loc='center left', bbox_to_anchor=(1.0, 0.5))
-    elif any(label for label, _ in lines):
-      axes.legend()
+    _add_legend(figure, axes, [label for label, _ in lines])
     style.add_caption(figure, caption(runs))
     style.save(figure, output)
+  return len(lines)
 
 
 def caption(runs: Sequence[load.Run]) -> str:
   """Says what is drawn: task, fixed settings, runs, seeds, diverged ones."""
-  fixed = [n for n in _LABELLED if n not in load.varying(runs, _LABELLED)]
+  varied = load.varying(runs, _LABELLED)
+  fixed = [n for n in _LABELLED if n in runs[0].settings and n not in varied]
   parts = [_setting_text(name, runs[0].settings[name]) for name in fixed]
   seeds = sorted({run.settings['sampling_seed'] for run in runs})
   diverged = sum(run.diverged for run in runs)
@@ -104,27 +112,75 @@ def _lines(
         axis=1,
     ).dropna(how='all')
     if not any(run.diverged for run in group) and not curves.empty:
-      values = [group[0].settings[name] for name in names]
-      label = ', '.join(map(_setting_text, names, values))
-      lines.append((values, label, curves))
-  lines.sort(key=lambda line: line[0])
-  return [(label, curves) for _, label, curves in lines]
+      lines.append((group[0], curves))
+  lines.sort(key=lambda line: [_rank(line[0], name) for name in names])
+  labels = _labels([run for run, _ in lines], names)
+  return [(label, curves) for label, (_, curves) in zip(labels, lines)]
 
 
-def _draw_line(axes, label: str, curves: pd.DataFrame, colour) -> None:
-  marker = 'o' if len(curves) == 1 else None
+def _rank(run: load.Run, name: str) -> tuple[bool, float, str]:
+  """Orders the values of a setting: none, numbers, texts."""
+  value = run.settings.get(name)
+  is_number = isinstance(value, (int, float))
+  return value is not None, value if is_number else 0.0, str(value)
+
+
+def _labels(runs: Sequence[load.Run], names: Sequence[str]) -> list[str]:
+  """Returns the labels of lines by their first runs: the settings `names`.
+
+  Where two would be alike, all settings that vary are named.
+  """
+  labels = [
+      ', '.join(
+          _setting_text(name, run.settings[name])
+          for name in names
+          if name in run.settings
+      )
+      for run in runs
+  ]
+  others = {name for run in runs for name, _ in run.identity} - set(names)
+  varied = load.varying(runs, sorted(others))
+  if varied and len(set(labels)) < len(labels):
+    return _labels(runs, [*names, *varied])
+  return labels
+
+
+def _looks(count: int) -> Sequence[dict[str, Any]]:
+  """Returns how lines look, dark to light; few have colours only."""
+  if count > style.MAX_UNMARKED:
+    return style.looks(count)[::-1]
+  return [{'color': colour} for colour in style.colours(count)]
+
+
+def _draw_line(
+    axes, label: str, curves: pd.DataFrame, look: dict[str, Any]
+) -> None:
+  point = {'marker': 'o'} if len(curves) == 1 else {}
   axes.plot(
-      curves.index, curves.mean(axis=1), label=label, color=colour,
-      marker=marker,
+      curves.index, curves.mean(axis=1), label=label,
+      markevery=style.mark_every(len(curves)), **{**point, **look},
   )
   if curves.shape[1] > 1:
-    axes.fill_between(
-        curves.index, curves.min(axis=1), curves.max(axis=1), color=colour,
-        alpha=0.2, linewidth=0,
+    style.draw_band(
+        axes, curves.index, curves.min(axis=1), curves.max(axis=1),
+        look['color'],
     )
+
+
+def _add_legend(figure, axes, labels: Sequence[str]) -> None:
+  longest = max(map(len, labels), default=0)
+  if not longest:
+    return
+  if len(labels) > _MAX_LABELS_BESIDE or longest > _LONG_LABEL:
+    style.add_legend_beside(figure, axes)
+  elif len(labels) > _MAX_LABELS_INSIDE:
+    axes.legend(loc='center left', bbox_to_anchor=(1.0, 0.5))
+  else:
+    axes.legend()
 
 
 def _setting_text(name: str, value: Any) -> str:
   symbol = symbols.SYMBOLS.get(name, name)
-  text = f'{value:g}' if isinstance(value, float) else str(value)
+  is_number = isinstance(value, float)
+  text = symbols.number_text(value) if is_number else str(value)
   return f'{symbol} = {text}' if symbol.startswith('$') else f'{name} {text}'

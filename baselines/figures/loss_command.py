@@ -23,9 +23,11 @@ def draw_from(options: argparse.Namespace) -> None:
   from baselines.figures import load
   from baselines.figures import loss
 
-  loss.draw(
+  num_lines = loss.draw(
       load.load_all(options.runs),
       options.output,
       quantity=options.quantity,
       log_scale=options.log_scale,
   )
+  if not num_lines:
+    outputs.say_nothing_drawn(options.output)

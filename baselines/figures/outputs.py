@@ -3,6 +3,7 @@
 import argparse
 import os
 import pathlib
+import sys
 from typing import Any, Callable
 
 FIGURE_ENDINGS = ('.png', '.pdf', '.svg')
@@ -74,6 +75,21 @@ def save_numbers(
 
   tables.save(numbers, options.csv)
   return [options.output, options.csv]
+
+
+def say_nothing_drawn(path: pathlib.Path) -> None:
+  """Says on the terminal that a figure has no lines.
+
+  On standard error: what is printed otherwise are tables and names of files.
+
+  Args:
+    path: The figure.
+  """
+  print(
+      f'localupdate-figures: {path} has no lines: each setting has a run that '
+      'has diverged, or no values; the caption counts the runs.',
+      file=sys.stderr,
+  )
 
 
 def _check_output(option: str, path: pathlib.Path) -> None:

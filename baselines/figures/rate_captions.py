@@ -1,6 +1,7 @@
 """What is said of runs by their rates: names of lines, and captions."""
 
 from collections.abc import Iterable, Mapping, Sequence
+import re
 from typing import Any
 
 from baselines.figures import horizon_runs
@@ -69,7 +70,8 @@ def describe(groups: Sequence[rate_runs.RateGroup]) -> list[str]:
   parts.append(_numbers_text(settings, _SETUP))
   etas = {group.server_learning_rate for group in groups}
   if len(etas) == 1:
-    parts.append(f'{_symbol("server_learning_rate")} = {min(etas):g}')
+    eta = symbols.number_text(min(etas))
+    parts.append(f'{_symbol("server_learning_rate")} = {eta}')
   plural = '' if len(runs) == 1 else 's'
   parts.append(
       f'{len(runs)} run{plural} of {_values_text(settings, "rounds")} rounds'
@@ -111,7 +113,7 @@ def describe_rule(
       f'{_symbol("server_learning_rate")} of each '
       f'{_symbol("client_learning_rate")}: that with the smallest mean '
       f'{rule.quantity} in the last {rounds}, of '
-      f'{", ".join(f"{eta:.3g}" for eta in etas)}'
+      f'{", ".join(symbols.number_text(eta, 3) for eta in etas)}'
   )
 
 
@@ -127,17 +129,18 @@ def describe_lost(
   if not lost:
     return []
   symbol = _symbol('client_learning_rate')
-  return [f'nothing to draw of {symbol} = {", ".join(f"{g:g}" for g in lost)}']
+  gammas = ', '.join(map(symbols.number_text, lost))
+  return [f'nothing to draw of {symbol} = {gammas}']
 
 
 def rate_text(value: float) -> str:
   """Returns a rate to four digits."""
-  return f'{value:.4g}'
+  return symbols.number_text(value, 4)
 
 
 def plain_text(text: str) -> str:
   """Returns a name or a caption without its marks of formulas."""
-  return text.replace('$', '').replace('\\', '')
+  return re.sub(r'\\mathrm|[$\\{}]', '', text)
 
 
 def _rates_text(
@@ -145,10 +148,11 @@ def _rates_text(
 ) -> str:
   # One formula: legends are laid out by the letters of their texts.
   gamma, eta = (_symbol(name).strip('$') for name in rate_runs.RATES)
-  value = rate_text(group.client_learning_rate)
+  rates = (group.client_learning_rate, group.server_learning_rate)
+  value, other = (symbols.in_formula(rate_text(rate)) for rate in rates)
   text = f'{gamma}={eta}={value}' if is_diagonal else f'{gamma}={value}'
   if shows_eta and not is_diagonal:
-    text += f', {eta}={rate_text(group.server_learning_rate)}'
+    text += f', {eta}={other}'
   return f'decay: ${text}$' if group.decays else f'${text}$'
 
 

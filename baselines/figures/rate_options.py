@@ -1,6 +1,7 @@
 """Options that say how the best eta is found, and what is made of them."""
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from baselines.figures import values
@@ -34,6 +35,15 @@ def add_server_rate_option(parser: argparse.ArgumentParser) -> None:
       '--server_learning_rate',
       type=values.not_negative,
       help='use the runs with this eta only',
+  )
+
+
+def add_decay_option(parser: argparse.ArgumentParser) -> None:
+  """Adds `--decay`."""
+  parser.add_argument(
+      '--decay',
+      action='store_true',
+      help='also use the runs of LocalUpdateDecay, beside the others',
   )
 
 
@@ -72,11 +82,32 @@ def constant_groups(options: argparse.Namespace) -> list[Any]:
   from baselines.figures import rate_runs
 
   found = rate_runs.load_groups(options.runs, [rule_of(options).quantity])
-  groups = [group for group in found if not group.decays]
-  if not groups:
+  return rate_runs.without_decay(found)
+
+
+def shown_groups(
+    options: argparse.Namespace, columns: Sequence[str]
+) -> list[Any]:
+  """Returns the runs of a figure, grouped: with `decay` also those that decay.
+
+  Args:
+    options: With `runs` and that of `add_decay_option`.
+    columns: Columns of metrics.csv that are needed.
+
+  Raises:
+    ValueError: If one cannot be read or lacks a column, there is none that
+      decays although `decay` asks for it, or there are no others and it does
+      not.
+  """
+  from baselines.figures import rate_runs
+
+  groups = rate_runs.load_groups(options.runs, columns)
+  if not options.decay:
+    return rate_runs.without_decay(groups, 'give --decay to draw them')
+  if not any(group.decays for group in groups):
     raise ValueError(
-        'runs must hold a run whose rates do not decay, found none among '
-        f'{len(found)} settings.'
+        'runs must hold a run of LocalUpdateDecay with decay, found none among '
+        f'{len(groups)} settings.'
     )
   return groups
 

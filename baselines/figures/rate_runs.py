@@ -5,7 +5,7 @@ all eta, for each gamma, the one with the smallest mean training loss over the
 last 100 rounds. A run that has diverged, or has not finished, never wins.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 import dataclasses
 import math
 import pathlib
@@ -13,10 +13,13 @@ from typing import Any, Optional
 
 from baselines.figures import horizon_runs
 from baselines.figures import load
+from baselines.figures import symbols
 
 RATES = ('client_learning_rate', 'server_learning_rate')
-# Rates are compared as decimal texts of them would be.
+# Rates are compared as decimal texts of them would be, of a few digits less
+# than those in which errors name them.
 _TOLERANCE = 1e-9
+_DIGITS = 12
 
 
 class RateGroup(horizon_runs.RunGroup):
@@ -140,6 +143,28 @@ def best_of_each(groups: Sequence[RateGroup], rule: Rule) -> list[RateGroup]:
   return [group for group in groups if best.get(group.family) is group]
 
 
+def without_decay(
+    groups: Sequence[RateGroup], advice: str = ''
+) -> list[RateGroup]:
+  """Returns the groups whose rates do not decay.
+
+  Args:
+    groups: The groups.
+    advice: What to do if there are none but those of LocalUpdateDecay.
+
+  Raises:
+    ValueError: If there is none.
+  """
+  found = [group for group in groups if not group.decays]
+  if not found:
+    raise ValueError(
+        'runs must hold a run whose rates do not decay, found none among '
+        f'{len(groups)} settings, all of LocalUpdateDecay'
+        f'{"; " if advice else ""}{advice}.'
+    )
+  return found
+
+
 def with_rates(
     groups: Sequence[RateGroup],
     client_learning_rates: Optional[Sequence[float]] = None,
@@ -154,29 +179,24 @@ def with_rates(
     server_learning_rate: The eta that is wanted; by default any.
 
   Raises:
-    ValueError: If no group has them.
+    ValueError: If no group has this eta, or one of these gammas with it.
   """
-  found = [
+  eta, gammas = server_learning_rate, client_learning_rates
+  if eta is not None:
+    there = {group.server_learning_rate for group in groups}
+    _check_rates(RATES[1], [eta], there)
+    groups = [g for g in groups if _equal(g.server_learning_rate, eta)]
+  if gammas is None:
+    return list(groups)
+  there = {g.client_learning_rate for g in groups if not g.decays}
+  which = '' if eta is None else f' with the {RATES[1]} asked for'
+  _check_rates(RATES[0], gammas, there, which)
+  return [
       group
       for group in groups
-      if (
-          group.decays
-          or client_learning_rates is None
-          or any(_equal(group.client_learning_rate, r)
-                 for r in client_learning_rates)
-      )
-      and (
-          server_learning_rate is None
-          or _equal(group.server_learning_rate, server_learning_rate)
-      )
+      if group.decays
+      or any(_equal(group.client_learning_rate, gamma) for gamma in gammas)
   ]
-  if not found:
-    asked = {RATES[0]: client_learning_rates, RATES[1]: server_learning_rate}
-    raise ValueError(
-        f'runs must hold a run with the rates asked for, {asked}; found none '
-        f'among {len(groups)} settings.'
-    )
-  return found
 
 
 def with_equal_rates(groups: Sequence[RateGroup]) -> list[RateGroup]:
@@ -195,6 +215,22 @@ def with_equal_rates(groups: Sequence[RateGroup]) -> list[RateGroup]:
         f'client_learning_rate; found none among {len(groups)} settings.'
     )
   return found
+
+
+def _check_rates(
+    name: str, asked: Sequence[float], there: Collection[float], which: str = ''
+) -> None:
+  """Raises ValueError unless each rate asked for is that of a run."""
+  lost = [a for a in asked if not any(_equal(a, rate) for rate in there)]
+  if lost:
+    lost_text, there_text = (
+        ', '.join(dict.fromkeys(symbols.number_text(r, _DIGITS) for r in rates))
+        for rates in (lost, sorted(there))
+    )
+    raise ValueError(
+        f'runs must hold a run of each {name} asked for; none{which} has '
+        f'{lost_text}, they have {there_text or "rates that decay"}.'
+    )
 
 
 def _equal(first: float, second: float) -> bool:

@@ -27,8 +27,9 @@ def rates_table(
     The columns `task` (with what else tells families of runs apart),
     `client_learning_rate`, `server_learning_rate` (the best one, NaN if no eta
     has a finished run), `score` (what the rule looks at), `at_edge` (whether
-    it is the smallest or the largest of several), `num_rates` (compared),
-    `num_diverged` and `num_unfinished` (rates with such a run).
+    it is the smallest or the largest of those with no unfinished run, as the
+    only one is), `num_rates` (of the runs), `num_diverged` and
+    `num_unfinished` (rates with such a run).
   """
   names = dict(zip((g.family for g in groups), _family_names(groups)))
   families: dict[horizon_runs.Key, list[rate_runs.RateGroup]] = {}
@@ -37,15 +38,20 @@ def rates_table(
   rows = []
   for family, members in families.items():
     best = rate_runs.best_of_each(members, rule)
-    etas = [member.server_learning_rate for member in members]
+    # An eta whose run is still to end says nothing about its neighbours.
+    compared = [
+        member.server_learning_rate
+        for member in members
+        if not member.num_unfinished
+    ]
     eta = best[0].server_learning_rate if best else float('nan')
     rows.append({
         'task': names[family],
         'client_learning_rate': members[0].client_learning_rate,
         'server_learning_rate': eta,
         'score': rule.score(best[0]) if best else float('nan'),
-        'at_edge': len(etas) > 1 and eta in (min(etas), max(etas)),
-        'num_rates': len(etas),
+        'at_edge': bool(best) and eta in (min(compared), max(compared)),
+        'num_rates': len(members),
         'num_diverged': sum(m.num_diverged > 0 for m in members),
         'num_unfinished': sum(m.num_unfinished > 0 for m in members),
     })
@@ -74,8 +80,8 @@ def notes(
       'The server learning rate eta, of those compared, with the smallest mean '
       f'{rule.quantity} over the last rounds: {rule.last_rounds}, but at most '
       'a tenth of a run. Runs that have diverged or not finished never win. '
-      f'{_EDGE}: the smallest or the largest that was compared, so the best '
-      f'one may lie beyond. {_NOT_RUN}: no such run.'
+      f'{_EDGE}: the smallest or the largest that was compared, or the only '
+      f'one, so the best one may lie beyond. {_NOT_RUN}: no such run.'
   ]
   for task in dict.fromkeys(group.task for group in groups):
     same = [group for group in groups if group.task == task]

@@ -31,7 +31,10 @@ def draw_against_time(
     axes = figure.add_subplot()
     for name, curve, look in _lines(curves):
       shown = _dense(curve) if log_scale else curve
-      axes.plot(shown.time_used, shown[_REGRET], label=name, **look)
+      axes.plot(
+          shown.time_used, shown[_REGRET], label=name,
+          markevery=style.mark_every(len(shown)), **look,
+      )
       style.draw_band(
           axes, shown.time_used, shown[_REGRET] - shown[_SPREAD],
           shown[_REGRET] + shown[_SPREAD], look['color'],
@@ -68,7 +71,7 @@ def draw_against_bits(
     for name, curve, look in _lines(sent):
       axes.plot(
           curve[_BITS], curve[_REGRET], drawstyle='steps-pre', label=name,
-          marker='o', markevery=[-1], **look,
+          markevery=[-1], **{'marker': 'o', **look},
       )
     axes.set_xlabel('uplink bits of a client so far')
     axes.set_xscale('log')
@@ -97,7 +100,11 @@ def caption_against_bits(groups: Sequence[horizon_runs.RunGroup]) -> str:
 
 
 def _codes(groups: Sequence[horizon_runs.RunGroup]) -> list[str]:
-  """Returns the code of each group that has one."""
+  """Returns the code of each group that has one; that of all if they are many.
+  """
+  codes = [g.settings['code'] for g in groups if 'code' in g.settings]
+  if len(codes) > style.MAX_UNMARKED and len(set(codes)) == 1:
+    return [f'code: {codes[0]}']
   texts = [
       f'{name} {group.settings["code"]}'
       for group, name in zip(groups, horizon_runs.name_groups(groups, ['code']))

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import math
 import pathlib
 import textwrap
 from typing import Any, Sequence
@@ -13,10 +14,26 @@ from baselines import files
 
 _SIZE = (6.4, 4.4)
 _CAPTION_WIDTH = 90
+# A longer caption makes the figure higher, by so many inches a line.
+_CAPTION_LINES = 6
+_CAPTION_INCHES = 0.14
 # About as many letters of a legend fit into an inch, and into the sample of a
 # line with the space around it.
 _LETTERS_PER_INCH = 12
 _SAMPLE_LETTERS = 7
+# More rows above the axes would leave too little of them; a column beside them
+# may be as high as a page.
+_ROWS_ABOVE = 6
+_ROWS_BESIDE = 30
+_SMALL_FONT = 8.0
+_LONG_SAMPLE = 3.5  # Letters: shows the dashes beside a mark.
+_LEGEND_MARGIN = 0.3  # Inches.
+_BESIDE = 'legend-beside'
+# So many lines are told apart by colour and dashes, more have marks as well.
+MAX_UNMARKED = 12
+# With the dashes they make 28 pairs: lines of an equal pair differ in colour.
+_MARKERS = ('o', 's', '^', 'v', 'D', 'P', 'X')
+_MARKS_ON_A_LINE = 8
 _DASHES = ('solid', (0, (6, 2)), (0, (2, 1)), (0, (6, 1, 1, 1)))
 _SETTINGS = {
     'axes.grid': True,
@@ -51,13 +68,22 @@ def colours(count: int) -> Sequence[tuple[float, ...]]:
 def looks(count: int) -> Sequence[dict[str, Any]]:
   """Returns colour and dashes of `count` lines: two ways to tell them apart.
 
-  The last line is the darkest, and solid: what is compared comes after what it
-  is compared with.
+  Many lines have a marker and its size as well. The last line is the darkest,
+  and solid: what is compared comes after what it is compared with.
   """
-  return [
+  found: list[dict[str, Any]] = [
       {'color': colour, 'linestyle': _DASHES[i % len(_DASHES)]}
       for i, colour in enumerate(colours(count))
-  ][::-1]
+  ]
+  if count > MAX_UNMARKED:
+    for i, look in enumerate(found):
+      look.update(marker=_MARKERS[i % len(_MARKERS)], markersize=4)
+  return found[::-1]
+
+
+def mark_every(num_points: int) -> int:
+  """Returns which points of a line bear its marker: each so many-th."""
+  return max(num_points // _MARKS_ON_A_LINE, 1)
 
 
 def draw_band(
@@ -68,18 +94,64 @@ def draw_band(
 
 
 def add_legend(drawn: figure.Figure, axes: Any) -> None:
-  """Adds the legend of `axes` above all axes, where it hides no line."""
+  """Adds the legend of `axes` above all axes, where it hides no line.
+
+  One that is too high or too wide for that stands beside them: see
+  `add_legend_beside`.
+  """
   lines, labels = axes.get_legend_handles_labels()
   longest = max(map(len, labels)) + _SAMPLE_LETTERS
   columns = int(drawn.get_figwidth() * _LETTERS_PER_INCH / longest)
   columns = min(max(columns, 1), len(labels))
-  drawn.legend(lines, labels, loc='outside upper center', ncols=columns)
+  if math.ceil(len(labels) / columns) <= _ROWS_ABOVE:
+    legend = drawn.legend(
+        lines, labels, loc='outside upper center', ncols=columns
+    )
+    if legend.get_window_extent().width <= drawn.bbox.width:
+      return
+    legend.remove()
+  add_legend_beside(drawn, axes)
+
+
+def add_legend_beside(drawn: figure.Figure, axes: Any) -> None:
+  """Adds the legend of `axes` at the right of all axes, in small letters.
+
+  The figure becomes wider by the legend, and as high as it is, so that the axes
+  keep their size however many lines there are. Comes after all other changes
+  of the figure's size.
+  """
+  lines, labels = axes.get_legend_handles_labels()
+  legend = drawn.legend(
+      lines, labels, loc='outside right upper', fontsize=_SMALL_FONT,
+      handlelength=_LONG_SAMPLE,
+      ncols=math.ceil(len(labels) / _ROWS_BESIDE),
+  )
+  legend.set_gid(_BESIDE)
+  extent = legend.get_window_extent()
+  width, height = extent.width / drawn.dpi, extent.height / drawn.dpi
+  drawn.set_size_inches(
+      drawn.get_figwidth() + width,
+      max(drawn.get_figheight(), height + _LEGEND_MARGIN),
+  )
 
 
 def add_caption(drawn: figure.Figure, text: str) -> None:
-  """Puts a caption under the axes."""
-  lines = textwrap.fill(text, _CAPTION_WIDTH)
-  drawn.supxlabel(lines, fontsize=8, color='0.3')
+  """Puts a caption under the axes; a long one makes the figure higher.
+
+  Comes after the legend, which it leaves its room if that stands beside them.
+  """
+  lines = textwrap.wrap(text, _CAPTION_WIDTH)
+  taken = sum(
+      legend.get_window_extent().width
+      for legend in drawn.legends
+      if legend.get_gid() == _BESIDE
+  )
+  middle = 0.5 - 0.5 * taken / drawn.bbox.width
+  drawn.supxlabel('\n'.join(lines), x=middle, fontsize=8, color='0.3')
+  more = max(len(lines) - _CAPTION_LINES, 0)
+  drawn.set_size_inches(
+      drawn.get_figwidth(), drawn.get_figheight() + more * _CAPTION_INCHES
+  )
 
 
 def save(drawn: figure.Figure, path: pathlib.Path) -> None:

@@ -1,4 +1,7 @@
-"""The paper's symbol of each setting and of each quantity."""
+"""The paper's symbol of each setting and of each quantity, and their numbers.
+"""
+
+import re
 
 SYMBOLS = {
     'client_learning_rate': r'$\gamma$',
@@ -23,3 +26,26 @@ ALGORITHMS = {
     'fed_com': 'FedCOM',
     'ceal': 'CEAL',
 }
+# Numbers below 10 to this power are written in full.
+_POWER_IN_FULL = 6
+
+
+def number_text(value: float, digits: int = 6) -> str:
+  """Returns a number to so many digits: 0.0316, 10000, 1e6, 1e-5.
+
+  Args:
+    value: The number.
+    digits: At most so many digits count, noughts at the end do not.
+  """
+  text = f'{value:.{digits}g}'
+  mantissa, _, exponent = text.partition('e')
+  if not exponent:
+    return text
+  if 0 <= int(exponent) < _POWER_IN_FULL:
+    return f'{float(text):.0f}'
+  return f'{mantissa}e{int(exponent)}'
+
+
+def in_formula(number: str) -> str:
+  """Returns a number for a formula, where 1e-5 would be read as 1 e minus 5."""
+  return re.sub('e(?=[-0-9])', r'\\mathrm{e}', number).replace('-', '{-}')

@@ -3,8 +3,9 @@
 Training splits only: test clients are not used in the experiments.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import os
+import pathlib
 from typing import NamedTuple, Optional
 
 import pandas as pd
@@ -32,6 +33,19 @@ class DataSet(NamedTuple):
   tasks: tuple[str, ...]
 
 
+class _Data(NamedTuple):
+  """What a run read its examples from: its settings of these names."""
+
+  task: str
+  data_source: str
+  data_dir: Optional[str]
+
+  @property
+  def is_stored(self) -> bool:
+    """Whether the examples are in a database, and not generated."""
+    return self.data_source not in registry.task_entry(self.task).num_clients
+
+
 DATA_SETS = (
     DataSet('FEMNIST', 3_400, 671_585, ('femnist', 'emnist_digits')),
     DataSet('CIFAR-100', 500, 50_000, ('cifar100',)),
@@ -41,7 +55,6 @@ DATA_SETS = (
         ('stackoverflow_tag', 'stackoverflow_word'),
     ),
 )
-_SOURCE = ('task', 'data_source', 'data_dir')
 _NOT_RUN = 'not run'
 
 NOTES = (
@@ -53,11 +66,15 @@ NOTES = (
 )
 
 
-def count_table(runs: Sequence[load.Run]) -> pd.DataFrame:
+def count_table(
+    runs: Sequence[load.Run], data_dir: Optional[str] = None
+) -> pd.DataFrame:
   """Returns the data sets, with the data that runs used.
 
   Args:
     runs: Runs of any tasks; those of other tasks than the paper's are left out.
+    data_dir: The folder that now holds the databases that runs used; by default
+      each run's own data_dir, where the command is at work if it is relative.
 
   Returns:
     A row for each data set and each data that a run on it used, one row if
@@ -66,22 +83,31 @@ def count_table(runs: Sequence[load.Run]) -> pd.DataFrame:
 
   Raises:
     FileNotFoundError: If data that a run used are no longer there.
-    ValueError: If they are damaged, or no run is of a task of the paper.
+    ValueError: If they are damaged, no run is of a task of the paper, or
+      `data_dir` is given and no run used a database.
   """
   known = {task for data_set in DATA_SETS for task in data_set.tasks}
-  used = {
-      tuple(run.settings.get(name) for name in _SOURCE): None
-      for run in runs
-      if run.settings.get('task') in known
-  }
+  used = _used_data([r for r in runs if r.settings.get('task') in known])
   if not used:
     raise ValueError(
         f'runs must hold a run of {", ".join(sorted(known))}; found none among '
         f'{len(runs)} runs.'
     )
+  if data_dir is not None:
+    if not any(data.is_stored for data in used):
+      raise ValueError(
+          'data_dir would be ignored: no run used a database, found '
+          f'{data_dir!r}.'
+      )
+    used = {
+        data._replace(data_dir=data_dir) if data.is_stored else data: path
+        for data, path in used.items()
+    }
   rows = []
   for data_set in DATA_SETS:
-    found = _rows_of(data_set, [u for u in used if u[0] in data_set.tasks])
+    found = _rows_of({
+        data: path for data, path in used.items() if data.task in data_set.tasks
+    })
     for row in found or [(_NOT_RUN, None, None)]:
       rows.append((data_set.name, data_set.clients, data_set.examples, *row))
   table = pd.DataFrame(rows, columns=[
@@ -101,31 +127,69 @@ def count_texts(table: pd.DataFrame) -> pd.DataFrame:
   return texts
 
 
-def _rows_of(data_set, used):
+def _used_data(runs: Sequence[load.Run]) -> dict[_Data, pathlib.Path]:
+  """Returns the data that runs used, each with the first run that did."""
+  used: dict[_Data, pathlib.Path] = {}
+  for run in runs:
+    data = _Data(*(run.settings.get(name) for name in _Data._fields))
+    used.setdefault(data, run.path)
+  return used
+
+
+def _rows_of(used: Mapping[_Data, pathlib.Path]):
   """Returns text, clients and examples of each; tasks on one file are joined.
   """
-  tasks: dict[tuple[Optional[str], ...], list[str]] = {}
-  for task, source, folder in used:
-    entry = registry.task_entry(task)
+  same: dict[tuple[Optional[str], ...], list[_Data]] = {}
+  for data in used:
+    database = registry.task_entry(data.task).database
     # Digits and all classes are two parts of one file.
-    part = entry.database and entry.database.train_split
-    tasks.setdefault((part, source, folder), []).append(task)
+    part = database and database.train_split
+    same.setdefault((part, *data[1:]), []).append(data)
   return [
       (
-          f'{", ".join(sorted(names))} ({source})',
-          *_count(names[0], source, folder),
+          f'{", ".join(sorted(data.task for data in joined))} '
+          f'({joined[0].data_source})',
+          *_count(joined[0], used[joined[0]]),
       )
-      for (_, source, folder), names in tasks.items()
+      for joined in same.values()
   ]
 
 
-def _count(task: str, source: str, folder: Optional[str]):
-  entry = registry.task_entry(task)
-  if source in entry.num_clients:
-    return entry.num_clients[source], None
-  if source == 'download':
+def _count(data: _Data, run_path: pathlib.Path):
+  """Returns the numbers of training clients and of examples.
+
+  Args:
+    data: What was used.
+    run_path: The run that used it, for errors.
+  """
+  entry = registry.task_entry(data.task)
+  if not data.is_stored:
+    return entry.num_clients[data.data_source], None
+  folder = data.data_dir
+  if data.data_source == 'download':
     folder = downloads.download_dir(folder)
-  databases.check_cache(entry.database, folder)
-  path = os.path.join(folder, entry.database.file_name)
-  _, counts = databases.stated_counts(path, entry.database.train_split)
+  name = entry.database.file_name
+  try:
+    databases.check_cache(entry.database, folder)
+    path = os.path.join(folder, name)
+    _, counts = databases.stated_counts(path, entry.database.train_split)
+  except FileNotFoundError as error:
+    # What it says would be right for a run: train where the data are.
+    raise FileNotFoundError(
+        f'Run {run_path} was trained on {name}, whose clients and examples '
+        f'this table counts; there is none in data_dir {_place(folder)}. Give '
+        f'--data_dir, the folder that holds {name} now.'
+    ) from error
+  except ValueError as error:
+    raise ValueError(
+        f'Run {run_path} was trained on {name}, whose clients and examples '
+        f'this table counts: {error}'
+    ) from error
   return len(counts), sum(counts)
+
+
+def _place(folder: str) -> str:
+  """Returns a folder as text, and what a relative one is relative to."""
+  if os.path.isabs(folder):
+    return repr(folder)
+  return f'{folder!r}, relative to the working directory, {os.getcwd()}'

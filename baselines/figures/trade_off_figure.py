@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from baselines.figures import style
+from baselines.figures import symbols
 from baselines.figures import trade_off
 from baselines.figures import trade_off_search
 from baselines.figures import trade_off_table
@@ -128,8 +129,8 @@ def _draw_error(axes, question, grid) -> None:
   # gamma = 0 has no place on a logarithmic axis: its mark is at the left end.
   axes.plot(
       [best.client_learning_rate or grid[0]], [best.error], 'o', color='red',
-      label=rf'best: $\gamma$ = {best.client_learning_rate:.3g}, '
-      rf'$\eta$ = {best.server_learning_rate:.3g}',
+      label=rf'best: $\gamma$ = {_rate_text(best.client_learning_rate)}, '
+      rf'$\eta$ = {_rate_text(best.server_learning_rate)}',
   )
   if best.error > 0.0:  # The distances go down to nothing.
     axes.set_ylim(bottom=best.error / 30.0)
@@ -149,7 +150,7 @@ def _draw_steps(axes, question, best_of_each) -> None:
   axes.plot(
       [best.num_steps], [best.error], 'o', color='red',
       label=f'enough: K = {best.num_steps}, '
-      rf'$\gamma$ = {best.client_learning_rate:.3g}',
+      rf'$\gamma$ = {_rate_text(best.client_learning_rate)}',
   )
   axes.set_xlabel(r'local steps $K$')
   axes.set_ylabel('bound on the error after T rounds')
@@ -168,3 +169,7 @@ def _draw_lines(
   axes.set_xscale('log')
   axes.set_yscale('log' if positive else 'linear')
   axes.set_xlabel(r'client rate $\gamma$')
+
+
+def _rate_text(value: float) -> str:
+  return symbols.number_text(value, 3)

@@ -12,8 +12,10 @@ from baselines.figures import style
 from baselines.figures import symbols
 
 COLUMN = 'update_norm'
-# Bars of different lines stand beside each other, not on each other.
+# Bars of different lines stand beside each other, not on each other, and those
+# of a block in its middle part, both as shares of a block.
 _SHIFT = 0.04
+_SPREAD = 0.8
 
 
 def norm_table(
@@ -28,7 +30,8 @@ def norm_table(
       the end that fill no block are left out.
 
   Returns:
-    A row for each group and block: `line`, both rates, `first_round`,
+    A row for each group and block: `line`, both rates (at the start),
+    `decays`, `first_round`,
     `last_round`, `mean` and `sd` (n - 1; NaN for one value).
 
   Raises:
@@ -46,6 +49,7 @@ def norm_table(
           'line': name,
           'client_learning_rate': group.client_learning_rate,
           'server_learning_rate': group.server_learning_rate,
+          'decays': group.decays,
           'first_round': first,
           'last_round': last,
           'mean': norms.mean(),
@@ -75,17 +79,18 @@ def draw(
     log_scale: Whether the vertical axis is logarithmic.
   """
   names = [] if table.empty else list(table.line.unique())
+  step = min(_SHIFT, _SPREAD / max(len(names), 1))
   with style.context():
     figure = style.new_figure()
     axes = figure.add_subplot()
     for i, (name, look) in enumerate(zip(names, style.looks(len(names)))):
       rows = table[table.line == name]
       block = rows.last_round - rows.first_round + 1
-      shift = (i - (len(names) - 1) / 2) * _SHIFT * block
+      shift = (i - (len(names) - 1) / 2) * step * block
       middle = (rows.first_round + rows.last_round) / 2 + shift
       axes.errorbar(
           middle, rows['mean'], yerr=rows.sd.fillna(0.0), label=name,
-          marker='o', markersize=4, capsize=3, **look,
+          capsize=3, **{'marker': 'o', 'markersize': 4, **look},
       )
     axes.set_xlabel(r'round $t$, blocks at their middle')
     axes.set_ylabel(symbols.QUANTITIES[COLUMN])
@@ -101,5 +106,6 @@ def caption(groups: Sequence[rate_runs.RateGroup], block: int) -> str:
   parts = rate_captions.describe(groups)
   drawn = [group for group in groups if not group.num_diverged]
   parts += rate_captions.describe_lost(groups, drawn)
+  parts += rate_captions.describe_decay(groups)
   parts.append(f'mean and standard deviation over blocks of {block} rounds')
   return '; '.join(parts)

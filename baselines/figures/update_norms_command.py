@@ -4,6 +4,7 @@
 import argparse
 from typing import Any
 
+from baselines.figures import outputs
 from baselines.figures import rate_options
 from baselines.figures import run_options
 from baselines.figures import values
@@ -15,6 +16,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
   """Adds the options of this figure."""
   run_options.add_figure_options(parser)
   rate_options.add_server_rate_option(parser)
+  rate_options.add_decay_option(parser)
   parser.add_argument(
       '--block',
       type=values.whole(1, _MAX_ROUNDS),
@@ -35,9 +37,8 @@ def draw_from(options: argparse.Namespace) -> Any:
   from baselines.figures import rate_runs
   from baselines.figures import update_norms
 
-  found = rate_runs.load_groups(options.runs, [update_norms.COLUMN])
   groups = rate_runs.with_rates(
-      [group for group in found if not group.decays],
+      rate_options.shown_groups(options, [update_norms.COLUMN]),
       server_learning_rate=options.server_learning_rate,
   )
   horizon_runs.check_one_task(groups)
@@ -48,4 +49,6 @@ def draw_from(options: argparse.Namespace) -> Any:
       options.output,
       log_scale=options.log_scale,
   )
+  if table.empty:
+    outputs.say_nothing_drawn(options.output)
   return rate_options.with_plain_names(table)

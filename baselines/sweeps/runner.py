@@ -46,6 +46,8 @@ def run_points(
     run = run_folder.RunFolder(folder / config_json.run_id(config))
     try:
       stage = plan_lib.find_stage(config, run)
+      if stage == plan_lib.DONE:
+        run.adopt_config(config)
       plans.append(plan_lib.Plan(config, run, stage))
     except plan_lib.TooFewRoundsError:
       raise  # A wrong flag, not a failure: the tables stay as they are.

@@ -27,6 +27,20 @@ def test_config_survives(folder):
   assert record['versions']['tensorflow-federated'] == '0.87.0'
 
 
+def test_settings_that_may_change_are_adopted(folder):
+  with folder.locked():
+    folder.write_config(_CONFIG, {'words': 'a'})
+  path = folder.path / 'config.json'
+  before = path.read_text()
+  folder.adopt_config(_CONFIG)
+  assert path.read_text() == before
+  longer = config.replace_settings(_CONFIG, rounds=1234)
+  folder.adopt_config(longer)
+  assert folder.read_config() == longer
+  record = json.loads(path.read_text())
+  assert record['data_digests'] == {'words': 'a'} and 'versions' in record
+
+
 @pytest.mark.parametrize('text', ['', '[]', '{}', '{"settings": {}}', '{"a'])
 def test_other_config_is_refused(folder, text):
   folder.path.mkdir(parents=True)

@@ -78,7 +78,16 @@ def test_decay_is_left_out_unless_asked_for(folder):
     [
         (['--decay'], 'must hold a run of LocalUpdateDecay with decay'),
         (['--last_rounds', '5'], "would be ignored: select is 'all', found 5"),
-        (['--server_learning_rate', '7'], 'a run with the rates asked for'),
+        (['--server_learning_rate', '7'], 'none has 7, they have 0.01, 0.1'),
+        (
+            ['--client_learning_rates', '0,5'],
+            'run of each client_learning_rate asked for; none has 5, they have '
+            '0, 0.1, 1.',
+        ),
+        (
+            ['--client_learning_rates', '0,0.1', '--select', 'equal'],
+            'none has 0, they have 0.1.',
+        ),
         (['--quantity', 'test_loss'], 'has no test_loss'),
         (['--smoothing', '9'], 'at least 9 values'),
         (
@@ -97,3 +106,32 @@ def test_several_tasks_are_refused(folder, capsys):
   cases.write_all(folder / 'other', task={'task': 'cifar100'})
   code = _draw(folder, '--runs', str(folder / 'other'))
   horizon_cases.assert_refused(capsys, code, 'must be of one task')
+
+
+def test_only_runs_that_decay_are_refused_unless_asked_for(folder, capsys):
+  arguments = [
+      'curves', '--runs', str(folder / 'decay'), '--output',
+      str(folder / 'new' / 'a.png'),
+  ]
+  horizon_cases.assert_refused(
+      capsys, main.main(arguments),
+      'runs must hold a run whose rates do not decay, found none among 1 '
+      'settings, all of LocalUpdateDecay; give --decay to draw them.',
+  )
+  assert main.main([*arguments, '--decay']) == 0
+  said = capsys.readouterr()
+  assert said.out == f'{folder / "new" / "a.png"}\n' and not said.err
+
+
+def test_figure_without_lines_is_told_and_kept(folder, capsys):
+  arguments = ['--client_learning_rates', '1', '--server_learning_rate', '0.01']
+  assert _draw(folder, *arguments) == 0
+  output = folder / 'new' / 'a.png'
+  assert output.exists()
+  said = capsys.readouterr()
+  assert said.out == f'{output}\n'
+  assert said.err == (
+      f'localupdate-figures: {output} has no lines: each setting has a run '
+      'that has diverged, or no values; the caption counts the runs.\n'
+  )
+  assert _draw(folder) == 0 and not capsys.readouterr().err

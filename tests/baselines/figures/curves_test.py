@@ -1,5 +1,7 @@
 """Curves have the numbers of the runs; diverged ones are not drawn."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -118,3 +120,28 @@ def test_caption_tells_what_was_done(tmp_path):
       'means of 3 values that follow each other',
       'band: all runs',
   ]
+
+
+def test_figure_of_54_lines_is_laid_out(tmp_path):
+  for i in range(54):
+    gamma, eta = 0.1 * (i // 9), 10 ** (-(i % 9) / 2)
+    cases.write_run(tmp_path / str(i), gamma, eta, *cases.RUNS[0][2:])
+  table = curves.curve_table(_load(tmp_path), 'population_loss')
+  assert table.line.nunique() == 54
+  with warnings.catch_warnings():
+    # Matplotlib warns of axes without any room.
+    warnings.simplefilter('error')
+    curves.draw(
+        table, 'It.', tmp_path / 'a.png', quantity='population_loss'
+    )
+
+
+def test_many_lines_have_marks_and_a_point_has_one(tmp_path, monkeypatch):
+  for i in range(13):
+    cases.write_run(tmp_path / str(i), float(i), 0.1, *cases.RUNS[0][2:])
+  table = curves.curve_table(_load(tmp_path), 'population_loss')
+  axes = _drawn(monkeypatch, table, 'It.', quantity='population_loss')
+  assert len({line.get_marker() for line in axes.get_lines()}) == 7
+  for rows, marker in ((table.iloc[:3], 'None'), (table.iloc[:1], 'o')):
+    axes = _drawn(monkeypatch, rows, 'It.', quantity='population_loss')
+    assert axes.get_lines()[0].get_marker() == marker

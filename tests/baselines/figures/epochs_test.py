@@ -94,3 +94,21 @@ def test_no_completed_epoch_is_refused(tmp_path):
   )
   with pytest.raises(ValueError, match='must have completed an epoch'):
     epochs.epoch_table(_groups(tmp_path))
+
+
+def test_many_lines_are_told_apart_by_marks_hollow_or_not(
+    tmp_path, monkeypatch
+):
+  drawn = []
+  monkeypatch.setattr(style, 'save', lambda figure, _: drawn.append(figure))
+  for i in range(13):
+    cases.write_run(
+        tmp_path / str(i), 'ceal', _LONG, step_size=0.1 * (i + 1)
+    )
+  epochs.draw(epochs.epoch_table(_groups(tmp_path)), 'said', 'a.png')
+  lines = drawn[0].axes[0].get_lines()
+  for line, hollow in zip(lines[::2], lines[1::2]):
+    assert line.get_marker() == hollow.get_marker()
+    assert hollow.get_linestyle() == 'None'
+    assert hollow.get_markerfacecolor() == 'white'
+  assert len({line.get_marker() for line in lines}) == 7

@@ -1,6 +1,7 @@
 """What the two panels of Figure 1 show."""
 
 from fractions import Fraction
+import warnings
 
 import numpy as np
 import pytest
@@ -71,3 +72,30 @@ def test_caption_is_broken_between_the_formulas(curves, tmp_path):
     assert line.count('$') % 2 == 0
   figure1.draw(*curves, _RUN, tmp_path / 'a.svg')
   assert (tmp_path / 'a.svg').read_bytes().startswith(b'<?xml')
+
+
+def test_many_curves_make_the_figure_higher(curves, monkeypatch):
+  figures = []
+  monkeypatch.setattr(style, 'save', lambda figure, path: figures.append(
+      figure
+  ))
+  rates, steps = curves
+  figure1.draw(rates, steps, _RUN, None)
+  many = [rates[1]._replace(client_learning_rate=Fraction(i, 10**5))
+          for i in range(60)]
+  figure1.draw(many, steps, _RUN, None)
+  few, figure = figures
+  assert few.get_size_inches().tolist() == [10.5, 5.0]
+  with warnings.catch_warnings():
+    warnings.simplefilter('error')
+    for drawn in figures:
+      drawn.draw_without_rendering()
+  rooms = [f.axes[0].get_window_extent() for f in figures]
+  assert rooms[1].height >= 0.9 * rooms[0].height
+  assert rooms[1].width >= 0.9 * rooms[0].width
+  left, right = (axes.get_legend() for axes in figure.axes)
+  place = left.get_window_extent()
+  assert place.y1 <= figure.bbox.y1 and place.x0 >= 0
+  assert place.x1 <= right.get_window_extent().x0
+  assert len(left.get_texts()) == 62
+  assert left.get_texts()[3].get_text() == r'$\gamma = 1\mathrm{e}{-}5$'

@@ -72,3 +72,18 @@ def test_diverged_groups_are_left_out_and_one_horizon_is_refused(tmp_path):
   groups = horizon_runs.load_groups([tmp_path], growth.COLUMNS)
   with pytest.raises(ValueError, match='found horizon 100 only'):
     growth.growth_table(groups)
+
+
+def test_many_lines_are_told_apart(tmp_path, monkeypatch):
+  drawn = []
+  monkeypatch.setattr(style, 'save', lambda figure, _: drawn.append(figure))
+  for i in range(13):
+    for horizon, exchanges in ((20, cases.CEAL[0][:1]), (100, cases.CEAL[0])):
+      cases.write_run(
+          tmp_path / f'{i}-{horizon}', 'ceal', exchanges, horizon=horizon,
+          step_size=0.1 * (i + 1),
+      )
+  groups = horizon_runs.load_groups([tmp_path], growth.COLUMNS)
+  growth.draw(growth.growth_table(groups), 'said', 'a.png', log_scale=False)
+  for axes in drawn[0].axes:
+    assert len({line.get_marker() for line in axes.get_lines()}) == 7

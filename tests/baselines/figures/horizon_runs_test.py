@@ -151,3 +151,9 @@ def test_what_cannot_be_shown_is_refused(tmp_path):
   cases.write_run(tmp_path / 'b', 'ceal', cases.CEAL[0], status='running')
   with pytest.raises(ValueError, match='finished run, found none among 1'):
     _load(tmp_path / 'b')
+
+
+def test_settings_are_named_with_their_numbers():
+  assert horizon_runs.setting_text('step_size', 1e-5) == 'step_size 1e-5'
+  assert horizon_runs.setting_text('step_size', 1e6) == 'step_size 1e6'
+  assert horizon_runs.setting_text('code', 'floats') == 'code floats'

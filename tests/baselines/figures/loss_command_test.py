@@ -35,3 +35,14 @@ def test_quantity_and_scale_are_drawn(tmp_path, monkeypatch):
   assert saved == tmp_path / 'b.png'
   assert axes.get_ylabel() == 'test loss' and axes.get_yscale() == 'log'
   assert axes.get_lines()[0].get_ydata().tolist() == [2.5, 1.5]
+
+
+def test_figure_without_lines_is_told_and_kept(tmp_path, capsys):
+  for status, is_told in (('diverged', True), ('finished', False)):
+    path = write_run(tmp_path / status, status=status)
+    output = tmp_path / f'{status}.png'
+    loss_command.draw_from(
+        _parse('--runs', str(path), '--output', str(output))
+    )
+    assert output.exists()
+    assert ('has no lines' in capsys.readouterr().err) == is_told

@@ -1,5 +1,7 @@
 """What is drawn, in which order, and what the caption says."""
 
+import warnings
+
 import matplotlib.figure
 import numpy as np
 import pytest
@@ -59,6 +61,28 @@ def test_caption_counts_runs_seeds_and_diverged_ones(tmp_path):
   assert 'gamma' not in text and 'not finished' not in text
 
 
+def test_algorithms_with_other_settings_are_told_apart(tmp_path, drawn):
+  write_run(tmp_path / 'local', algorithm='local_update')
+  for name in ('ceal', 'fed_avg'):
+    write_run(
+        tmp_path / name, algorithm=name, step_size=0.1, theta=None,
+        client_learning_rate=None, server_optimizer=None,
+        server_learning_rate=None,
+    )
+  runs = load.load_runs(tmp_path)
+  for run in runs:
+    for part in run.components.values():
+      for name in [n for n, value in part.items() if value is None]:
+        del part[name]
+  assert loss.draw(runs, tmp_path / 'a.png') == 3
+  texts = [line.get_label() for line in drawn[0].axes[0].get_lines()]
+  assert [text.split(',')[0] for text in texts] == [
+      'algorithm ceal', 'algorithm fed_avg', 'algorithm local_update'
+  ]
+  assert 'Theta' in texts[2] and 'Theta' not in texts[0]
+  assert 'task digits' in loss.caption(runs)
+
+
 def test_unfinished_runs_are_counted(tmp_path):
   write_run(tmp_path / 'a', status='interrupted')
   assert loss.caption(load.load_runs(tmp_path)).endswith('1 not finished')
@@ -85,7 +109,7 @@ def test_setting_with_one_diverged_seed_is_left_out(tmp_path, drawn):
 
 def test_only_diverged_runs_give_a_figure_that_says_so(tmp_path):
   write_run(tmp_path / 'a', status='diverged')
-  loss.draw(load.load_runs(tmp_path), tmp_path / 'a.png')
+  assert loss.draw(load.load_runs(tmp_path), tmp_path / 'a.png') == 0
   assert (tmp_path / 'a.png').exists()
 
 
@@ -115,3 +139,65 @@ def test_long_legend_stands_beside_the_axes(tmp_path, drawn):
   figure.draw_without_rendering()
   legend = figure.axes[0].get_legend().get_window_extent()
   assert legend.x0 >= figure.axes[0].get_window_extent().x1
+
+
+def test_60_lines_have_a_legend_of_their_own_room(tmp_path, drawn):
+  for i in range(60):
+    write_run(tmp_path / f'{i}', client_learning_rate=float(i))
+  assert loss.draw(load.load_runs(tmp_path), tmp_path / 'a.png') == 60
+  figure: matplotlib.figure.Figure = drawn[0]
+  with warnings.catch_warnings():
+    warnings.simplefilter('error')
+    figure.draw_without_rendering()
+  (axes,), (legend,) = figure.axes, figure.legends
+  room = axes.get_window_extent()
+  assert legend.get_window_extent().x0 >= room.x1 and room.width > 500
+  looks = {
+      (str(line.get_linestyle()), line.get_marker())
+      for line in axes.get_lines()
+  }
+  # Whatever its pattern, a dashed line calls itself '--'.
+  assert len(looks) == 2 * 7
+  # Dark to light, as few lines are.
+  assert axes.get_lines()[0].get_color() == style.colours(60)[0]
+
+
+def test_long_labels_do_not_cover_the_lines(tmp_path, drawn):
+  for i, theta in enumerate(('1:10', ','.join('0' * 20) + ',1')):
+    write_run(tmp_path / f'{i}', theta=theta, client_learning_rate=0.1 * i)
+  loss.draw(load.load_runs(tmp_path), tmp_path / 'a.png')
+  (axes,), (legend,) = drawn[0].axes, drawn[0].legends
+  drawn[0].draw_without_rendering()
+  assert axes.get_legend() is None
+  assert legend.get_window_extent().x0 >= axes.get_window_extent().x1
+
+
+def test_large_and_small_rates_are_one_number(tmp_path, drawn):
+  for i, gamma in enumerate((1e-5, 1e4, 1e6)):
+    write_run(tmp_path / f'{i}', client_learning_rate=gamma)
+  loss.draw(load.load_runs(tmp_path), tmp_path / 'a.png')
+  labels = [line.get_label() for line in drawn[0].axes[0].get_lines()]
+  assert labels == [
+      r'$\gamma$ = 1e-5', r'$\gamma$ = 10000', r'$\gamma$ = 1e6'
+  ]
+
+
+def test_lines_that_the_usual_settings_do_not_tell_apart_name_others(
+    tmp_path, drawn
+):
+  for i, (gamma, rounds) in enumerate(((0.0, 2), (0.1, 2), (0.1, 4))):
+    write_run(tmp_path / f'{i}', client_learning_rate=gamma, rounds=rounds)
+  runs = load.load_runs(tmp_path)
+  loss.draw(runs, tmp_path / 'a.png')
+  loss.draw(runs[:2], tmp_path / 'a.png')
+  labels = [
+      [line.get_label() for line in figure.axes[0].get_lines()]
+      for figure in drawn
+  ]
+  assert labels == [
+      [
+          r'$\gamma$ = 0, rounds 2', r'$\gamma$ = 0.1, rounds 2',
+          r'$\gamma$ = 0.1, rounds 4',
+      ],
+      [r'$\gamma$ = 0', r'$\gamma$ = 0.1'],
+  ]

@@ -74,3 +74,12 @@ def test_folder_in_place_of_a_file_is_refused(tmp_path):
   (tmp_path / 'a.png').mkdir()
   with pytest.raises(ValueError, match='must be a file, found the folder'):
     outputs.check_outputs(_parse('--output', str(tmp_path / 'a.png')))
+
+
+def test_figure_without_lines_is_told_beside_the_names_of_files(capsys):
+  outputs.say_nothing_drawn(pathlib.Path('a.png'))
+  said = capsys.readouterr()
+  assert not said.out and said.err.startswith(
+      'localupdate-figures: a.png has no lines: '
+  )
+  assert said.err.count('\n') == 1

@@ -1,7 +1,11 @@
 """Lines and captions say which rates, which data, and what is missing."""
 
+import pytest
+
 from baselines.figures import rate_captions
 from baselines.figures import rate_runs
+from baselines.figures import style
+from baselines.figures import symbols
 from tests.baselines.figures import rate_cases as cases
 
 
@@ -92,3 +96,40 @@ def test_gammas_of_which_nothing_is_left_are_named(tmp_path):
 
 def test_plain_text_has_no_marks():
   assert rate_captions.plain_text(r'decay: $\gamma=1$') == 'decay: gamma=1'
+
+
+def test_large_and_small_rates_are_one_number(tmp_path):
+  for name, gamma, eta in (('0', 1e4, 1e-5), ('1', 1e6, 10**-4.5)):
+    cases.write_run(tmp_path / name, gamma, eta, *cases.RUNS[0][2:])
+  groups = _load(tmp_path)
+  names = rate_captions.name_lines(groups)
+  assert names == [
+      r'$\gamma=10000, \eta=1\mathrm{e}{-}5$',
+      r'$\gamma=1\mathrm{e}6, \eta=3.162\mathrm{e}{-}5$',
+  ]
+  assert [rate_captions.plain_text(name) for name in names] == [
+      'gamma=10000, eta=1e-5', 'gamma=1e6, eta=3.162e-5'
+  ]
+  assert rate_captions.describe_lost(groups, groups[:1]) == [
+      r'nothing to draw of $\gamma$ = 1e6'
+  ]
+  assert r'$\eta$ = 1e-5' in rate_captions.describe(groups[:1])
+
+
+def test_exponents_stand_close_in_pictures():
+  def width(text):
+    figure = style.new_figure()
+    drawn = figure.text(0.0, 0.0, text)
+    return drawn.get_window_extent().width
+
+  # Without the space around the sign of a difference, 1 e - 5.
+  written = width(f'${symbols.in_formula("1e-5")}$')
+  assert written == pytest.approx(width('1e\u22125'), abs=1.0)
+  assert written < width('$1e-5$') - 3.0
+
+
+def test_etas_compared_are_named_in_full(tmp_path):
+  for eta in (1000.0, 1e-5):
+    cases.write_run(tmp_path / str(eta), 0.0, eta, *cases.RUNS[0][2:])
+  said = rate_captions.describe_rule(_load(tmp_path), rate_runs.Rule())
+  assert said.endswith(', of 1e-5, 1000')

@@ -14,6 +14,7 @@ def _parse(*arguments):
   parser = argparse.ArgumentParser()
   rate_options.add_rule_options(parser)
   rate_options.add_server_rate_option(parser)
+  rate_options.add_decay_option(parser)
   return parser.parse_args(arguments)
 
 
@@ -46,8 +47,29 @@ def test_runs_that_decay_are_left_out(tmp_path):
   options.runs = [tmp_path / 'a', cases.write_decay(tmp_path / 'b')]
   assert len(rate_options.constant_groups(options)) == 6
   options.runs = [tmp_path / 'b']
-  with pytest.raises(ValueError, match='do not decay, found none among 1'):
+  with pytest.raises(
+      ValueError, match='none among 1 settings, all of LocalUpdateDecay.$'
+  ):
     rate_options.constant_groups(options)
+
+
+def test_runs_that_decay_are_shown_if_asked_for(tmp_path):
+  cases.write_all(tmp_path / 'a')
+  cases.write_decay(tmp_path / 'b')
+
+  def decays(*arguments, folders=('a', 'b')):
+    options = _parse(*arguments)
+    options.runs = [tmp_path / folder for folder in folders]
+    groups = rate_options.shown_groups(options, ['update_norm'])
+    return [group.decays for group in groups]
+
+  assert decays() == [False] * 6
+  assert decays('--decay') == [False] * 6 + [True]
+  assert decays('--decay', folders='b') == [True]
+  with pytest.raises(ValueError, match='Decay; give --decay to draw them.$'):
+    decays(folders='b')
+  with pytest.raises(ValueError, match='found none among 6 settings'):
+    decays('--decay', folders='a')
 
 
 def test_names_of_lines_become_plain_text():

@@ -127,21 +127,66 @@ def test_rates_are_picked_as_decimals(tmp_path):
 
 
 def test_gammas_asked_for_keep_the_decay(tmp_path):
+  cases.write_all(tmp_path / 'a')
   cases.write_decay(tmp_path / 'a' / '0')
-  found = rate_runs.with_rates(_load(tmp_path / 'a'), [0.0])
-  assert [group.decays for group in found] == [True]
+  found = rate_runs.with_rates(_load(tmp_path / 'a'), [0.1], 0.1)
+  assert [group.decays for group in found] == [False, True]
+  assert _rates(found) == [(0.1, 0.1), (1.0, 0.1)]
 
 
 def test_what_is_not_there_is_refused(tmp_path):
   groups = _load(cases.write_all(tmp_path / 'a'))
-  with pytest.raises(ValueError, match='runs must hold a run with the rates'):
-    rate_runs.with_rates(groups, server_learning_rate=0.2)
   with pytest.raises(ValueError, match='equal to client_learning_rate'):
     rate_runs.with_equal_rates(groups[:1])
   with pytest.raises(ValueError, match='has no test_loss'):
     rate_runs.load_groups([tmp_path / 'a'], ['test_loss'])
   with pytest.raises(ValueError, match='must not repeat a run'):
     _load(tmp_path / 'a', tmp_path / 'a')
+
+
+@pytest.mark.parametrize('gammas, eta, message', [
+    (None, 0.2, r'each server_.* none has 0\.2, they have 0\.01, 0\.1\.'),
+    ([0.0, 5.0], None, r'each client_.* none has 5, they have 0, 0\.1, 1\.'),
+    ([5.0, 1e-5], None, 'none has 5, 1e-5, they have 0'),
+    # Gamma 1 has a run, but not with this eta.
+    (
+        [0.0, 1.0], 0.3,
+        'none with the server_learning_rate asked for has 1, they have 0\\.',
+    ),
+])
+def test_each_rate_that_no_run_has_is_named(tmp_path, gammas, eta, message):
+  cases.write_all(tmp_path / 'a')
+  if eta == 0.3:
+    cases.write_run(tmp_path / 'a' / 'x', 0.0, 0.3, *cases.RUNS[0][2:])
+  with pytest.raises(ValueError, match=message):
+    rate_runs.with_rates(_load(tmp_path / 'a'), gammas, eta)
+
+
+def test_gammas_of_runs_that_decay_are_none_to_compare(tmp_path):
+  cases.write_decay(tmp_path / 'a')
+  with pytest.raises(ValueError, match='has 1, they have rates that decay'):
+    rate_runs.with_rates(_load(tmp_path / 'a'), [1.0])
+
+
+def test_rates_are_named_in_as_many_digits_as_find_them(tmp_path):
+  rate = 10**-0.5
+  cases.write_run(tmp_path / 'a', 0.1, rate, *cases.RUNS[0][2:])
+  groups = _load(tmp_path / 'a')
+  with pytest.raises(ValueError, match='none has 0.316228, they') as caught:
+    rate_runs.with_rates(groups, server_learning_rate=0.316228)
+  told = float(str(caught.value).split()[-1].rstrip('.'))
+  assert len(rate_runs.with_rates(groups, server_learning_rate=told)) == 1
+
+
+def test_runs_that_decay_can_be_left_out(tmp_path):
+  cases.write_decay(tmp_path / 'a' / '0')
+  decays = _load(tmp_path / 'a')
+  with pytest.raises(
+      ValueError, match='none among 1 settings, all of LocalUpdateDecay; do it'
+  ):
+    rate_runs.without_decay(decays, 'do it')
+  cases.write_all(tmp_path / 'a')
+  assert len(rate_runs.without_decay(_load(tmp_path / 'a'))) == 6
 
 
 def test_runs_without_rates_are_left_out(tmp_path):

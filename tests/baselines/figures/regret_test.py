@@ -84,3 +84,22 @@ def test_captions_say_what_is_shown(tmp_path):
   )
   single = [horizon_runs.RunGroup(groups[0].all_runs[:1])]
   assert 'band' not in regret.caption_against_time(single)
+
+
+def test_many_lines_are_told_apart_and_their_code_is_named_once(
+    tmp_path, drawn
+):
+  for i in range(13):
+    cases.write_run(
+        tmp_path / str(i), 'ceal', cases.CEAL[0], step_size=0.1 * (i + 1)
+    )
+  groups = horizon_runs.load_groups([tmp_path], regret_curves.COLUMNS)
+  said = regret.caption_against_bits(groups)
+  assert said.endswith('dot: at T; code: signed_unary')
+  curves = regret_curves.curve_table(groups)
+  regret.draw_against_time(curves, 'said', 'a.png', log_scale=False)
+  regret.draw_against_bits(curves, said, 'a.png', log_scale=False)
+  for figure in drawn:
+    lines = figure.axes[0].get_lines()
+    assert len({line.get_marker() for line in lines}) == 7
+    assert len(_labels(figure)) == 13

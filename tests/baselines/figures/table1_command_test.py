@@ -5,6 +5,7 @@ import pandas as pd
 from baselines.figures import main
 from tests.baselines.figures import horizon_cases
 from tests.baselines.figures import rate_cases as cases
+from tests.baselines.figures import table1_test
 
 
 def _draw(tmp_path, *arguments):
@@ -30,4 +31,18 @@ def test_markdown_and_csv_are_written(tmp_path, capsys):
 def test_data_that_are_gone_are_refused(tmp_path, capsys):
   gone = {'data_source': 'cache', 'data_dir': str(tmp_path / 'gone')}
   cases.write_all(tmp_path / 'runs', task=gone)
-  horizon_cases.assert_refused(capsys, _draw(tmp_path), 'gone')
+  horizon_cases.assert_refused(
+      capsys, _draw(tmp_path), f"'{tmp_path / 'gone'}'. Give --data_dir, the"
+  )
+
+
+def test_data_may_be_in_another_folder(tmp_path, capsys):
+  gone = {'data_source': 'cache', 'data_dir': 'gone'}
+  cases.write_all(tmp_path / 'runs', task=gone)
+  data = tmp_path / 'data'
+  table1_test.write_database(data / 'emnist_all.sqlite', 'all_train', [2, 5])
+  assert _draw(tmp_path, '--data_dir', str(data)) == 0
+  assert '| femnist (cache) | 2 | 7 |' in (
+      tmp_path / 'new' / 'a.md'
+  ).read_text()
+  assert not capsys.readouterr().err

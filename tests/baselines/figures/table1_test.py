@@ -91,8 +91,55 @@ def test_runs_of_other_tasks_are_refused(tmp_path):
 
 def test_data_that_are_gone_are_named(tmp_path):
   run = _run(tmp_path, 'a', 'cifar100', 'cache', str(tmp_path / 'gone'))
-  with pytest.raises(FileNotFoundError, match='gone'):
+  with pytest.raises(FileNotFoundError) as caught:
     table1.count_table([run])
+  assert str(caught.value) == (
+      f'Run {tmp_path / "a"} was trained on cifar100.sqlite, whose clients and '
+      'examples this table counts; there is none in data_dir '
+      f"'{tmp_path / 'gone'}'. Give --data_dir, the folder that holds "
+      'cifar100.sqlite now.'
+  )
+
+
+@pytest.mark.parametrize('source', ['cache', 'download'])
+def test_relative_folders_are_explained(tmp_path, monkeypatch, source):
+  monkeypatch.chdir(tmp_path)
+  run = _run(tmp_path, 'a', 'cifar100', source, 'data')
+  with pytest.raises(FileNotFoundError) as caught:
+    table1.count_table([run])
+  assert (
+      f"in data_dir 'data', relative to the working directory, {tmp_path}. Give"
+  ) in str(caught.value)
+  # Where the run was trained, its own data_dir is there.
+  write_database(tmp_path / 'data' / 'cifar100.sqlite', 'train', [3, 4])
+  assert table1.count_table([run]).clients[1] == 2.0
+
+
+def test_damaged_data_name_the_run(tmp_path):
+  (tmp_path / 'cifar100.sqlite').write_text('no database')
+  run = _run(tmp_path, 'a', 'cifar100', 'cache', str(tmp_path))
+  with pytest.raises(ValueError, match='a was trained on .* is not an SQLite'):
+    table1.count_table([run])
+
+
+def test_folder_given_takes_the_place_of_those_recorded(tmp_path):
+  data = tmp_path / 'now'
+  write_database(data / 'cifar100.sqlite', 'train', [3, 4, 5])
+  write_database(data / 'shakespeare.sqlite', 'train', [6])
+  runs = [
+      _run(tmp_path, 'a', 'cifar100', 'cache', 'data'),
+      _run(tmp_path, 'b', 'cifar100', 'cache', str(tmp_path / 'elsewhere')),
+      _run(tmp_path, 'c', 'shakespeare', 'cache', 'data'),
+      _run(tmp_path, 'd', 'femnist', 'synthetic'),
+  ]
+  table = table1.count_table(runs, str(data))
+  assert table.used.tolist() == [
+      'femnist (synthetic)', 'cifar100 (cache)', 'shakespeare (cache)',
+      'not run',
+  ]
+  assert table.examples.tolist()[1:3] == [12.0, 6.0]
+  with pytest.raises(ValueError, match='ignored: no run used a database'):
+    table1.count_table(runs[3:], str(data))
 
 
 def test_counts_of_real_data_are_those_of_its_description(

@@ -92,3 +92,19 @@ def test_figure_without_any_error_is_drawn(tmp_path):
     warnings.simplefilter('error')
     trade_off_figure.draw(question, found, tmp_path / 'a.png')
   assert (tmp_path / 'a.png').read_bytes().startswith(b'\x89PNG')
+
+
+def test_marked_rates_are_one_number(monkeypatch):
+  figures = []
+  monkeypatch.setattr(style, 'save', lambda figure, _: figures.append(figure))
+  # Slow and smooth: eta is large, and gamma small.
+  question = trade_off.Question(
+      constants_lib.PopulationConstants(1e-6, 1e-6, 0.0, 0.0), 2, 0.0, 5, 1.0
+  )
+  found = trade_off_search.best_of_each_num_steps(question)[:2]
+  trade_off_figure.draw(question, found, None)
+  labels = [
+      line.get_label() for axes in figures[0].axes for line in axes.get_lines()
+  ]
+  assert any(label.startswith('best: ') for label in labels)
+  assert not any('e+' in label or 'e-0' in label for label in labels)

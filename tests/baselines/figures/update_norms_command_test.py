@@ -34,7 +34,8 @@ def test_figure_3_has_one_eta(tmp_path, capsys):
     'arguments, message',
     [
         ([], 'block must be at most the rounds of the runs, 6, found 1000'),
-        (['--server_learning_rate', '7'], 'a run with the rates asked for'),
+        (['--server_learning_rate', '7'], 'none has 7, they have 0.01, 0.1'),
+        (['--decay'], 'must hold a run of LocalUpdateDecay with decay'),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(
@@ -47,3 +48,36 @@ def test_what_cannot_be_drawn_is_refused(
 def test_runs_without_norms_are_refused(tmp_path, capsys):
   cases.write_all(tmp_path / 'runs', without='update_norm')
   horizon_cases.assert_refused(capsys, _draw(tmp_path), 'has no update_norm')
+
+
+def test_runs_that_decay_are_drawn_if_asked_for(tmp_path, capsys):
+  cases.write_decay(tmp_path / 'runs')
+  csv = tmp_path / 'new' / 'a.csv'
+  arguments = ['--block', '3', '--csv', str(csv)]
+  horizon_cases.assert_refused(
+      capsys, _draw(tmp_path, *arguments),
+      'all of LocalUpdateDecay; give --decay to draw them.',
+  )
+  cases.write_run(tmp_path / 'runs' / '0', *cases.RUNS[0])
+  cases.write_decay(tmp_path / 'other' / '1')
+  arguments += ['--runs', str(tmp_path / 'other')]
+  (tmp_path / 'runs' / 'config.json').unlink()
+  for extra, lines, means in (
+      ([], ['gamma=0'], [2, 5]),
+      (
+          ['--decay'], ['gamma=0, eta=0.01', 'decay: gamma=1, eta=0.1'],
+          [2, 5, 1, 1],
+      ),
+  ):
+    assert _draw(tmp_path, *arguments, *extra) == 0
+    table = pd.read_csv(csv)
+    assert table.line.unique().tolist() == lines
+    assert table['mean'].tolist() == means
+  assert table.decays.tolist() == [False, False, True, True]
+
+
+def test_figure_without_lines_is_told_and_kept(tmp_path, capsys):
+  cases.write_run(tmp_path / 'runs', *cases.RUNS[4])
+  assert _draw(tmp_path) == 0
+  assert (tmp_path / 'new' / 'a.png').exists()
+  assert 'a.png has no lines: each setting' in capsys.readouterr().err

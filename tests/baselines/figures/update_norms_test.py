@@ -81,3 +81,27 @@ def test_all_runs_may_have_diverged(tmp_path, monkeypatch):
   table = update_norms.norm_table(groups, 1000)
   assert table.empty
   update_norms.draw(table, 'None.', None)
+
+
+@pytest.mark.parametrize('num_lines, step', [(3, 0.04), (60, 0.8 / 60)])
+def test_bars_of_a_block_stay_in_it(tmp_path, monkeypatch, num_lines, step):
+  figures = []
+  monkeypatch.setattr(style, 'save', lambda figure, path: figures.append(
+      figure
+  ))
+  for i in range(num_lines):
+    cases.write_run(tmp_path / str(i), float(i), 0.1, *cases.RUNS[0][2:])
+  table = update_norms.norm_table(_load(tmp_path), 3)
+  update_norms.draw(table, 'It.', None)
+  containers = figures[0].axes[0].containers
+  first, second = (c.lines[0].get_xdata()[0] for c in containers[:2])
+  assert second - first == pytest.approx(3 * step)
+  assert first == pytest.approx(2.0 - (num_lines - 1) / 2 * 3 * step)
+  assert first > 0.5
+
+
+def test_caption_tells_of_the_decay(tmp_path):
+  groups = _load(cases.write_decay(tmp_path / 'a'))
+  assert update_norms.caption(groups, 3).split('; ')[-2].startswith(
+      'decay: LocalUpdateDecay from these rates (canonical: '
+  )

@@ -88,6 +88,17 @@ def test_diverged_and_failed_points_do_not_stop_the_sweep(
   assert '[1/1]' in capsys.readouterr().err
 
 
+def test_diverged_run_stands_beside_those_of_more_rounds(tmp_path):
+  _run(_points('1e38,0'), tmp_path)
+  outcomes = _run(_points('1e38,0', rounds=6), tmp_path)
+  assert [o.status for o in outcomes] == ['diverged', 'finished']
+  recorded = [
+      run_folder.RunFolder(path).read_config().run.rounds
+      for path in tmp_path.iterdir()
+  ]
+  assert recorded == [6, 6]
+
+
 def test_fewer_rounds_than_done_are_bad_input(tmp_path):
   _run(_points('0'), tmp_path)
   before = sorted(tmp_path.rglob('*'))
