@@ -6,6 +6,7 @@ from typing import Sequence
 import pandas as pd
 
 from baselines import files
+from baselines.experiment import run_folder
 from baselines.experiment import summary
 from baselines.sweeps import results
 
@@ -20,13 +21,21 @@ def best_rates_table(outcomes: Sequence[summary.RunSummary]) -> pd.DataFrame:
     outcomes: The runs of a sweep.
 
   Returns:
-    Columns: the settings that differ, the rates, the mean score over the seeds,
-    the number of runs; only where at least two rates were compared.
+    Columns: the settings that differ, the rates, the mean over the seeds of
+    `last_loss` or `cumulative_regret` (`score` if some algorithms have the one
+    and some the other), the number of runs; only where at least two rates were
+    compared.
   """
   table = results.results_table(outcomes)
-  score = 'last_loss' if table['cumulative_regret'].isna().all() else (
-      'cumulative_regret'
-  )
+  regret = table['cumulative_regret'].astype(float)
+  is_counted = regret[table['status'] == run_folder.FINISHED].notna()
+  if not is_counted.any():
+    score = 'last_loss'
+  elif is_counted.all():
+    score = 'cumulative_regret'
+  else:  # Algorithms of both kinds.
+    score = 'score'
+    table[score] = regret.fillna(table['last_loss'].astype(float))
   settings = list(table.columns[: list(table.columns).index('sampling_seed')])
   rates = table[list(results.TUNED)].apply(tuple, axis=1)
   others = [table[c].astype(str) for c in settings if c not in results.TUNED]

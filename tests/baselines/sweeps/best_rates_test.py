@@ -67,6 +67,17 @@ def test_regret_is_the_score_where_it_is_counted():
   assert 'last_loss' not in table
 
 
+def test_algorithms_of_both_kinds_have_their_own_score():
+  table = best_rates.best_rates_table([
+      _outcome(60.0, 'fed_avg', step_size=0.1),
+      _outcome(50.0, 'fed_avg', step_size=0.2),
+      _outcome(0.9, server_learning_rate=0.1),
+      _outcome(0.8, server_learning_rate=1.0),
+  ])
+  assert table['algorithm'].tolist() == ['fed_avg', 'local_update']
+  assert table['score'].tolist() == [50.0, 0.8]
+
+
 def test_nothing_to_choose_from_is_no_table(tmp_path):
   outcomes = [_outcome(0.5, sampling_seed=seed) for seed in (1, 2)]
   assert best_rates.best_rates_table(outcomes).empty
