@@ -170,7 +170,18 @@ def _part_between(graph_def, feeds, fetches):
       library=graph_def.library, versions=graph_def.versions
   )
   part.node.extend(node for node in graph_def.node if node.name in needed)
+  for node in part.node:
+    _forget_lost_neighbours(node, needed)
   return part, read
+
+
+def _forget_lost_neighbours(node, kept):
+  """Drops wishes to be on the device of a node that is not kept."""
+  wishes = node.attr['_class'].list.s if '_class' in node.attr else ()
+  wishes = [w for w in wishes if w.decode().removeprefix('loc:@') in kept]
+  node.attr.pop('_class', None)
+  if wishes:
+    node.attr['_class'].list.s.extend(wishes)
 
 
 def _node_name(tensor_name):

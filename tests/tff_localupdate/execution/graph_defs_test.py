@@ -37,6 +37,26 @@ def test_leaves_may_pass_through_be_waited_for_or_not_be_read():
   assert 'sum' in names and not names & {'x', 'unread', 'not_needed'}
 
 
+def test_wishes_for_the_device_of_an_input_are_dropped():
+  def build():
+    x = _placeholder('x')
+    with tf.compat.v1.colocate_with(x):
+      double = tf.add(x, x, name='double')
+    with tf.compat.v1.colocate_with(double):
+      tf.add(double, x, name='triple')
+
+  graph_def = _graph(build)
+  wishes = {n.name: list(n.attr['_class'].list.s) for n in graph_def.node}
+  assert (wishes['double'], wishes['triple']) == ([b'loc:@x'], [b'loc:@x'])
+  graph_def.node[-1].attr['_class'].list.s.append(b'loc:@double')
+  function = graph_defs.import_function(
+      graph_def, ['x:0'], ['triple:0'], _specs(1)
+  )
+  assert function(tf.constant(2.0))[0].numpy() == 6.0
+  triple = function.graph.get_operation_by_name('triple')
+  assert triple.colocation_groups() == [b'loc:@double']
+
+
 def test_variables_are_initialized_by_the_initializer_alone():
   def build():
     variable = tf.compat.v1.Variable(2.0, use_resource=True)
