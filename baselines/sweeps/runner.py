@@ -46,13 +46,17 @@ def run_points(
     run = run_folder.RunFolder(folder / config_json.run_id(config))
     try:
       stage = plan_lib.find_stage(config, run)
-      if stage == plan_lib.DONE:
-        run.adopt_config(config)
       plans.append(plan_lib.Plan(config, run, stage))
     except plan_lib.TooFewRoundsError:
       raise  # A wrong flag, not a failure: the tables stay as they are.
     except command.InputError as error:
       outcomes[config] = _failed(config, run, error)
+  for plan in plans:  # Only now: one of too few rounds leaves all as it was.
+    if plan.stage == plan_lib.DONE:
+      try:
+        plan.folder.adopt_config(plan.config)
+      except command.InputError as error:
+        outcomes[plan.config] = _failed(plan.config, plan.folder, error)
   to_run = [plan for plan in plans if plan.stage != plan_lib.DONE]
   if to_run:
     outcomes.update(_run_all(to_run, interruption, tensorboard))
