@@ -59,10 +59,13 @@ def summarize(
   accuracy = _column(rows, 'test_accuracy')
   losses = _column(rows, 'loss_before_training')
   seconds = _column(rows, 'round_seconds') + _column(rows, 'evaluation_seconds')
+  word = _status(status, config, rows)
+  # A run that diverged has no more rounds, however many were wanted.
+  rounds = None if word == run_folder_lib.DIVERGED else config.num_rounds
   return RunSummary(
       config=config,
       path=str(folder.path),
-      status=_status(status, config, rows),
+      status=word,
       round=max(len(rows) - 1, 0),
       reason=status.reason if status else '',
       first_population_loss=(
@@ -70,7 +73,7 @@ def summarize(
       ),
       population_loss=population[-1] if population else None,
       test_accuracy=accuracy[-1] if accuracy else None,
-      last_loss=_last_mean(losses, config.num_rounds or len(losses)),
+      last_loss=_last_mean(losses, rounds or len(losses)),
       cumulative_regret=_last(rows, 'cumulative_regret'),
       uplink_bits=_last(rows, 'cumulative_uplink_bits'),
       downlink_bits=_last(rows, 'cumulative_downlink_bits'),

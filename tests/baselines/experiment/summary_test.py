@@ -62,6 +62,13 @@ def test_run_that_has_not_started(tmp_path):
   assert '-' in summary.run_table(outcome)
 
 
+def test_numbers_of_a_diverged_run_do_not_depend_on_the_rounds_wanted(tmp_path):
+  folder = _folder(tmp_path, [1.0, 2.0, 30.0], 'diverged')
+  outcome = summary.summarize(_CONFIG, folder)
+  longer = config.replace_settings(_CONFIG, rounds=2000)
+  assert summary.summarize(longer, folder).last_loss == outcome.last_loss == 30
+
+
 def test_table_of_a_diverged_run_says_when_and_why(tmp_path):
   folder = _folder(tmp_path, [1.0, 2.0], 'diverged', 'update_norm is inf')
   table = summary.run_table(summary.summarize(_CONFIG, folder))
