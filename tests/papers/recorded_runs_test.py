@@ -47,7 +47,16 @@ def test_fig5a_tuned(runs):
 
 def test_fig2c_small_gammas_differ_little(runs):
   found = _curves(runs, 'shakespeare', '--server_learning_rate=0.01')
-  assert found == {0.0: (30, 2.994), 0.1: (30, 3.013), 1.0: (30, 4.248)}
+  assert found == {
+      0.0: (60, 2.902), 0.01: (60, 2.74), 0.1: (60, 2.816), 1.0: (60, 4.001)
+  }
+
+
+def test_fig5c_tuned(runs):
+  found = _curves(runs, 'shakespeare', '--select=best')
+  assert found == {
+      0.0: (60, 2.031), 0.01: (60, 2.08), 0.1: (60, 2.057), 1.0: (60, 1.579)
+  }
 
 
 def test_fig6a_all_but_the_largest_gamma_are_alike(runs):
@@ -91,6 +100,41 @@ def test_fig9a_no_decay_is_due_in_400_rounds(runs):
   assert (window.diff()[1:] < -6e-4).all()
 
 
+def _evaluations(runs, name):
+  """f(x) by round, and the decays of gamma by round, of a single run."""
+  (path,) = runs.glob(f'{name}-*/metrics.csv')
+  table = pd.read_csv(path).set_index('round')
+  return table.population_loss.dropna().round(3), table.client_decays
+
+
+def test_fig8c_after_a_decay_eta_is_too_large(runs):
+  losses, decays = _evaluations(
+      runs, 'shakespeare_decay/shakespeare-gamma1-eta1'
+  )
+  assert (decays[175], decays[174], decays[200]) == (1, 0, 1)
+  assert losses[200] == 1.675
+  found = _curves(runs, 'shakespeare_200')
+  assert found == {0.0: (200, 1.76), 1.0: (200, 1.268)}
+
+
+def test_fig5a_and_8a_the_best_runs_for_longer(runs):
+  found = _curves(runs, 'emnist_digits_600')
+  assert found == {0.0: (600, 0.031), 0.1: (600, 0.024)}
+  losses, decays = _evaluations(
+      runs, 'emnist_digits_decay/emnist_digits-gamma0.1-eta0.0316228'
+  )
+  assert losses[[300, 400]].tolist() == [0.075, 0.048]
+  assert decays[[208, 279, 329]].tolist() == [1, 2, 3]
+
+
+def test_fig8a_a_second_decay_destroys_the_model(runs):
+  losses, decays = _evaluations(
+      runs, 'emnist_digits_decay/emnist_digits-gamma0.1-eta0.1'
+  )
+  assert losses[[200, 250, 300, 400]].tolist() == [0.055, 0.047, 2.342, 2.301]
+  assert decays[[207, 208, 280, 281]].tolist() == [0, 1, 1, 2]
+
+
 def test_fig7a_gammas_are_alike_after_400_rounds(runs):
   means = []
   for name in ('stackoverflow_tag_400', 'stackoverflow_tag_decay'):
@@ -105,7 +149,9 @@ def test_settings_of_all_runs_are_recorded(runs):
       for folder in runs.iterdir() if folder.is_dir()
   }
   for name, number in {
-      'emnist_digits_100': 16, 'emnist_digits_300': 7, 'shakespeare': 6,
+      'emnist_digits_100': 16, 'emnist_digits_300': 7, 'emnist_digits_600': 2,
+      'emnist_digits_decay': 2, 'shakespeare': 16, 'shakespeare_200': 2,
+      'shakespeare_decay': 1,
       'stackoverflow_tag': 16, 'stackoverflow_tag_400': 1,
       'stackoverflow_tag_decay': 1, 'stackoverflow_word': 3, 'cifar100': 6,
   }.items():
