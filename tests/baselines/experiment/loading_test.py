@@ -1,6 +1,10 @@
 """The import that takes long is announced."""
 
+import gc
 import os
+import sys
+
+import pytest
 
 from baselines.experiment import loading
 
@@ -18,3 +22,28 @@ def test_log_level_of_the_user_is_kept(monkeypatch):
   monkeypatch.setenv('TF_CPP_MIN_LOG_LEVEL', '0')
   with loading.announced():
     assert os.environ['TF_CPP_MIN_LOG_LEVEL'] == '0'
+
+
+@pytest.fixture(name='frozen')
+def _frozen(monkeypatch):
+  calls = []
+  monkeypatch.setattr(gc, 'freeze', lambda: calls.append(gc.isenabled()))
+  return calls
+
+
+def test_import_is_not_searched_for_garbage(monkeypatch, frozen):
+  monkeypatch.delitem(sys.modules, 'tensorflow_federated', raising=False)
+  with loading.announced():
+    assert not gc.isenabled()
+  assert gc.isenabled() and frozen == [False]
+  with pytest.raises(ImportError):
+    with loading.announced():
+      raise ImportError
+  assert gc.isenabled() and len(frozen) == 1
+
+
+def test_what_is_loaded_already_is_left_alone(monkeypatch, frozen):
+  monkeypatch.setitem(sys.modules, 'tensorflow_federated', None)
+  with loading.announced():
+    assert gc.isenabled()
+  assert not frozen
