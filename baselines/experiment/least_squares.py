@@ -101,12 +101,6 @@ class LeastSquares:
     weighted = self.example_weights * residuals
     return 2.0 * self.loss_scale * (weighted @ self.features)
 
-  def batch_gradients(
-      self, points: np.ndarray, rows: np.ndarray
-  ) -> np.ndarray:
-    """See `Objective`."""
-    return self.step_gradients(rows[:, np.newaxis])(0, points)
-
   def step_gradients(
       self, rows: np.ndarray
   ) -> Callable[[int, np.ndarray], np.ndarray]:

@@ -33,25 +33,15 @@ class Objective(Protocol):
   def gradient(self, point: np.ndarray) -> np.ndarray:
     """Returns the gradient, [d], of f at a point [d]."""
 
-  def batch_gradients(
-      self, points: np.ndarray, rows: np.ndarray
-  ) -> np.ndarray:
-    """Returns gradients, [M, d], each at its own point on its own batch.
-
-    Args:
-      points: [M, d].
-      rows: int [M, B], the examples of each batch; all count the same.
-    """
-
   def step_gradients(
       self, rows: np.ndarray
   ) -> Callable[[int, np.ndarray], np.ndarray]:
-    """Returns the function of l and points whose values are gradients, [M, d].
+    """Returns the gradients of L steps: the function of l and points [M, d].
 
-    `batch_gradients` for one step after another.
+    Its values are [M, d], each the gradient at its own point on its own batch.
 
     Args:
-      rows: int [M, L, B], the examples of the batches of L steps.
+      rows: int [M, L, B], the examples of each batch; all count the same.
     """
 
 

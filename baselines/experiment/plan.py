@@ -114,8 +114,7 @@ def find_stage(
         f'rounds must be at least {done}, the rounds done in {folder.path}; '
         f'found {rounds}.'
     )
-  ended = (run_folder_lib.FINISHED, run_folder_lib.DIVERGED)
-  if status and status.status in ended:
+  if status and status.status in run_folder_lib.ENDED:
     rows = records.read_rows(folder.metrics_path, records.columns_of(config))
     if run_folder_lib.is_complete(status, rounds, len(rows)):
       return DONE

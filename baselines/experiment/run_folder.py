@@ -27,6 +27,7 @@ FINISHED = 'finished'
 DIVERGED = 'diverged'
 INTERRUPTED = 'interrupted'
 FAILED = 'failed'
+ENDED = (FINISHED, DIVERGED)
 
 _FORMAT = 1
 _PACKAGES = ('tensorflow', 'tensorflow-federated', 'numpy')

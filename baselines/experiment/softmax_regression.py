@@ -121,24 +121,23 @@ class SoftmaxRegression:
 
     return product
 
-  def batch_gradients(
-      self, points: np.ndarray, rows: np.ndarray
-  ) -> np.ndarray:
-    """See `Objective`."""
-    features = self.features[rows]
-    kernels = points.reshape(len(points), -1, self.num_classes)
-    errors = _softmax(features @ kernels)
-    clients, places = np.ogrid[: rows.shape[0], : rows.shape[1]]
-    errors[clients, places, self.labels[rows]] -= 1.0
-    sums = features.transpose(0, 2, 1) @ errors
-    means = sums.reshape(points.shape) / rows.shape[1]
-    return means + self.l2_strength * points
-
   def step_gradients(
       self, rows: np.ndarray
   ) -> Callable[[int, np.ndarray], np.ndarray]:
     """See `Objective`; examples are copied step by step, for they are large."""
-    return lambda step, points: self.batch_gradients(points, rows[:, step])
+    clients, places = np.ogrid[: rows.shape[0], : rows.shape[2]]
+
+    def gradients(step, points):
+      batch = rows[:, step]
+      features = self.features[batch]
+      kernels = points.reshape(len(points), -1, self.num_classes)
+      errors = _softmax(features @ kernels)
+      errors[clients, places, self.labels[batch]] -= 1.0
+      sums = features.transpose(0, 2, 1) @ errors
+      means = sums.reshape(points.shape) / batch.shape[1]
+      return means + self.l2_strength * points
+
+    return gradients
 
   @functools.cached_property
   def digest(self) -> str:

@@ -89,7 +89,7 @@ def _status(
   """Returns the status; one that ended is interrupted if more is wanted."""
   if status is None:
     return 'not started'
-  if status.status in (run_folder_lib.FINISHED, run_folder_lib.DIVERGED):
+  if status.status in run_folder_lib.ENDED:
     if not run_folder_lib.is_complete(status, config.run.rounds, len(rows)):
       return run_folder_lib.INTERRUPTED
   return status.status

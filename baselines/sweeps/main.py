@@ -57,8 +57,7 @@ def main(arguments: list[str]) -> int:
   )
   if any(outcome.status == run_folder.FAILED for outcome in outcomes):
     return command.FAILED
-  done = (run_folder.FINISHED, run_folder.DIVERGED)
-  if any(outcome.status not in done for outcome in outcomes):
+  if any(outcome.status not in run_folder.ENDED for outcome in outcomes):
     return command.INTERRUPTED
   return command.FINISHED
 

@@ -33,8 +33,7 @@ class PointStatus:
   @property
   def left(self) -> int:
     """Rounds or queries that are left to do."""
-    ended = (run_folder.FINISHED, run_folder.DIVERGED)
-    return 0 if self.status in ended else self.total - self.done
+    return 0 if self.status in run_folder.ENDED else self.total - self.done
 
 
 def point_status(
@@ -60,8 +59,7 @@ def point_status(
     return PointStatus(run.path.name, 'unreadable', 0, total, 0.0)
   status = run.read_status()
   word = status.status if status else stage
-  ended = (run_folder.FINISHED, run_folder.DIVERGED)
-  if word in ended and stage != plan.DONE:
+  if word in run_folder.ENDED and stage != plan.DONE:
     word = plan.PARTIAL  # More is wanted than there is.
   column = 'round' if config.run.rounds else 'time_used'
   done = int(records.number(rows[-1], column) or 0) if rows else 0

@@ -35,51 +35,30 @@ def _curves(runs, name, *flags):
   }
 
 
-def test_fig2a_small_gamma_ends_lower(runs):
-  found = _curves(runs, 'emnist_digits_300', '--server_learning_rate=0.01')
-  assert found == {0.0: (300, 0.102), 0.01: (300, 0.138), 0.1: (300, 0.167)}
+_FIXED = '--server_learning_rate=0.01'
+_BEST = '--select=best'
 
 
-def test_fig5a_tuned(runs):
-  found = _curves(runs, 'emnist_digits_300', '--select=best')
-  assert found == {0.0: (300, 0.068), 0.01: (300, 0.06), 0.1: (300, 0.044)}
-
-
-def test_fig2c_small_gammas_differ_little(runs):
-  found = _curves(runs, 'shakespeare', '--server_learning_rate=0.01')
-  assert found == {
-      0.0: (60, 2.902), 0.01: (60, 2.74), 0.1: (60, 2.816), 1.0: (60, 4.001)
-  }
-
-
-def test_fig5c_tuned(runs):
-  found = _curves(runs, 'shakespeare', '--select=best')
-  assert found == {
-      0.0: (60, 2.031), 0.01: (60, 2.08), 0.1: (60, 2.057), 1.0: (60, 1.579)
-  }
-
-
-def test_fig6a_all_but_the_largest_gamma_are_alike(runs):
-  found = _curves(
-      runs, 'stackoverflow_tag', '--server_learning_rate=0.01',
-      '--quantity=loss_before_training',
-  )
-  assert found == {
-      0.0: (60, 0.389), 1.0: (60, 0.389), 10.0: (60, 0.39), 100.0: (60, 0.392)
-  }
-
-
-def test_fig4_a_rate_of_a_tenth_wins_and_one_of_1_rises(runs):
-  found = _curves(
-      runs, 'cifar100', '--select=equal', '--client_learning_rates=0.01,0.1,1'
-  )
-  assert found == {0.01: (20, 5.607), 0.1: (20, 5.402), 1.0: (20, 5.586)}
-
-
-def test_fig2b_nothing_is_learned_in_20_rounds(runs):
-  found = _curves(runs, 'cifar100', '--server_learning_rate=0.01')
-  assert found == {
-      0.0: (20, 5.562), 0.01: (20, 5.607), 0.1: (20, 5.544), 1.0: (20, 5.566)
+@pytest.mark.parametrize('name, flags, num_rounds, expected', [
+    # Fig. 2a, 5a: EMNIST digits.
+    ('emnist_digits_300', [_FIXED], 300, {0: 0.102, 0.01: 0.138, 0.1: 0.167}),
+    ('emnist_digits_300', [_BEST], 300, {0: 0.068, 0.01: 0.06, 0.1: 0.044}),
+    ('emnist_digits_600', [], 600, {0: 0.031, 0.1: 0.024}),
+    # Fig. 2b, 4: CIFAR-100, where nothing is learned in 20 rounds.
+    ('cifar100', [_FIXED], 20, {0: 5.562, 0.01: 5.607, 0.1: 5.544, 1: 5.566}),
+    ('cifar100', ['--select=equal', '--client_learning_rates=0.01,0.1,1'], 20,
+     {0.01: 5.607, 0.1: 5.402, 1: 5.586}),
+    # Fig. 2c, 5c: Shakespeare.
+    ('shakespeare', [_FIXED], 60, {0: 2.902, 0.01: 2.74, 0.1: 2.816, 1: 4.001}),
+    ('shakespeare', [_BEST], 60, {0: 2.031, 0.01: 2.08, 0.1: 2.057, 1: 1.579}),
+    ('shakespeare_200', [], 200, {0: 1.76, 1: 1.268}),
+    # Fig. 6a: tags, all but the largest gamma are alike.
+    ('stackoverflow_tag', [_FIXED, '--quantity=loss_before_training'], 60,
+     {0: 0.389, 1: 0.389, 10: 0.39, 100: 0.392}),
+])
+def test_last_value_of_each_gamma(runs, name, flags, num_rounds, expected):
+  assert _curves(runs, name, *flags) == {
+      gamma: (num_rounds, value) for gamma, value in expected.items()
   }
 
 
@@ -113,13 +92,9 @@ def test_fig8c_after_a_decay_eta_is_too_large(runs):
   )
   assert (decays[175], decays[174], decays[200]) == (1, 0, 1)
   assert losses[200] == 1.675
-  found = _curves(runs, 'shakespeare_200')
-  assert found == {0.0: (200, 1.76), 1.0: (200, 1.268)}
 
 
-def test_fig5a_and_8a_the_best_runs_for_longer(runs):
-  found = _curves(runs, 'emnist_digits_600')
-  assert found == {0.0: (600, 0.031), 0.1: (600, 0.024)}
+def test_fig8a_from_a_smaller_eta_decay_helps(runs):
   losses, decays = _evaluations(
       runs, 'emnist_digits_decay/emnist_digits-gamma0.1-eta0.0316228'
   )

@@ -254,7 +254,9 @@ def _section_9_regrets(seed):
   for _ in range(40):
     minibatch = accountant.add_points(minibatch, [point], [500])
     rows = (firsts + generator.integers(200, size=(10, 50, 1))).reshape(1, 500)
-    point = point - f.batch_gradients(point[np.newaxis], rows)[0]
+    point = point - f.step_gradients(rows[np.newaxis])(
+        0, point[np.newaxis]
+    )[0]
   point = np.zeros(30)
   for _ in range(20):
     rows = firsts + generator.integers(200, size=(10, 100, 1))

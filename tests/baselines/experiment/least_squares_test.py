@@ -39,7 +39,9 @@ def test_row_sum_scaling_has_the_sample_gradient_of_section_8():
   n = len(labels)
   f = least_squares.LeastSquares(features, labels, loss_scale=1 / n)
   point = np.linspace(-1, 1, 5)
-  found = f.batch_gradients(np.tile(point, (n, 1)), np.arange(n)[:, np.newaxis])
+  found = f.step_gradients(np.arange(n).reshape(n, 1, 1))(
+      0, np.tile(point, (n, 1))
+  )
   expected = [
       2 / n * a * (a @ point - y) for a, y in zip(features, labels)
   ]
@@ -52,7 +54,8 @@ def test_batches_mean_their_examples_each_at_its_own_point():
   f = least_squares.LeastSquares(features, labels)
   points = np.random.default_rng(3).standard_normal((2, 5))
   rows = np.array([[0, 1, 1], [9, 3, 2]])
-  for point, batch, found in zip(points, rows, f.batch_gradients(points, rows)):
+  gradients = f.step_gradients(rows[:, np.newaxis])(0, points)
+  for point, batch, found in zip(points, rows, gradients):
     expected = np.mean(
         [2 * features[i] * (features[i] @ point - labels[i]) for i in batch],
         axis=0,
@@ -68,7 +71,8 @@ def test_gradients_of_steps_are_those_of_their_batches():
   gradients = f.step_gradients(rows)
   for step in range(3):
     np.testing.assert_array_equal(
-        gradients(step, points), f.batch_gradients(points, rows[:, step])
+        gradients(step, points),
+        f.step_gradients(rows[:, step : step + 1])(0, points),
     )
 
 

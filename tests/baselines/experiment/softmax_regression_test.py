@@ -80,7 +80,8 @@ def test_gradient_and_hessian_are_the_derivatives():
 def test_batches_mean_their_examples_each_at_its_own_point():
   f, points = _objective(), _points(2)
   rows = np.array([[0, 1, 1], [9, 3, 2]])
-  for point, batch, found in zip(points, rows, f.batch_gradients(points, rows)):
+  gradients = f.step_gradients(rows[:, np.newaxis])(0, points)
+  for point, batch, found in zip(points, rows, gradients):
     part = softmax_regression.SoftmaxRegression(
         f.features[batch], f.labels[batch], _C, 0.5
     )
@@ -93,7 +94,8 @@ def test_gradients_of_steps_are_those_of_their_batches():
   gradients = f.step_gradients(rows)
   for step in range(3):
     np.testing.assert_array_equal(
-        gradients(step, points), f.batch_gradients(points, rows[:, step])
+        gradients(step, points),
+        f.step_gradients(rows[:, step : step + 1])(0, points),
     )
 
 
@@ -181,7 +183,8 @@ def test_gradient_variance_is_the_mean_over_the_examples(weighted):
   f = _small(weighted)
   point = np.random.default_rng(5).standard_normal(12)
   gradients = np.concatenate([
-      f.batch_gradients(point[np.newaxis], np.array([[i]])) for i in range(25)
+      f.step_gradients(np.array([[[i]]]))(0, point[np.newaxis])
+      for i in range(25)
   ])
   mean = np.average(gradients, axis=0, weights=f.example_weights)
   np.testing.assert_allclose(mean, f.gradient(point), rtol=1e-12)

@@ -37,7 +37,7 @@ def _check(task, objective):
     loss = model.loss(output, y[rows[0]])
   (gradient,), _ = tape.gradient(loss, weights)
   np.testing.assert_allclose(
-      objective.batch_gradients(point[np.newaxis], rows)[0],
+      objective.step_gradients(rows[np.newaxis])(0, point[np.newaxis])[0],
       np.ravel(gradient), rtol=1e-9, atol=1e-15,
   )
 
