@@ -100,8 +100,7 @@ def caption_against_bits(groups: Sequence[horizon_runs.RunGroup]) -> str:
 
 
 def _codes(groups: Sequence[horizon_runs.RunGroup]) -> list[str]:
-  """Returns the code of each group that has one; that of all if they are many.
-  """
+  """Returns the code of each group that has one, once if many share it."""
   codes = [g.settings['code'] for g in groups if 'code' in g.settings]
   if len(codes) > style.MAX_UNMARKED and len(set(codes)) == 1:
     return [f'code: {codes[0]}']

@@ -1,5 +1,4 @@
-"""The paper's symbol of each setting and of each quantity, and their numbers.
-"""
+"""The papers' symbols of settings and quantities, and texts of numbers."""
 
 import re
 
