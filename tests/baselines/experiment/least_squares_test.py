@@ -63,19 +63,6 @@ def test_batches_mean_their_examples_each_at_its_own_point():
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_gradients_of_steps_are_those_of_their_batches():
-  features, labels = _data()
-  f = least_squares.LeastSquares(features, labels, 0.3)
-  points = np.random.default_rng(3).standard_normal((2, 5))
-  rows = np.random.default_rng(4).integers(10, size=(2, 3, 4))
-  gradients = f.step_gradients(rows)
-  for step in range(3):
-    np.testing.assert_array_equal(
-        gradients(step, points),
-        f.step_gradients(rows[:, step : step + 1])(0, points),
-    )
-
-
 def test_minimum_survives_large_offsets_of_the_labels():
   # f* is 1e-20 of f(0): expanding squares would lose it.
   features, _ = _data()

@@ -5,6 +5,7 @@ import pytest
 
 from baselines.experiment import least_squares
 from baselines.experiment import objectives
+from baselines.experiment import softmax_regression
 
 _FEATURES = np.arange(6.0).reshape(3, 2)
 
@@ -52,3 +53,21 @@ def test_digest_tells_shapes_numbers_and_kinds_apart():
   }
   assert len(digests) == 6
   assert objectives.digest_of('a', (1.0,), np.arange(6.0)) in digests
+
+
+@pytest.mark.parametrize('build, dimension', [
+    (lambda x: least_squares.LeastSquares(x, x[:, 0] - 1, 0.3), 5),
+    (lambda x: softmax_regression.SoftmaxRegression(
+        x, np.arange(10) % 3, 3, 0.5), 15),
+])
+def test_gradients_of_steps_are_those_of_their_batches(build, dimension):
+  generator = np.random.default_rng(4)
+  objective = build(generator.standard_normal((10, 5)))
+  points = generator.standard_normal((2, dimension))
+  rows = generator.integers(10, size=(2, 3, 4))
+  gradients = objective.step_gradients(rows)
+  for step in range(3):
+    np.testing.assert_array_equal(
+        gradients(step, points),
+        objective.step_gradients(rows[:, step : step + 1])(0, points),
+    )

@@ -88,17 +88,6 @@ def test_batches_mean_their_examples_each_at_its_own_point():
     np.testing.assert_allclose(found, part.gradient(point), rtol=1e-10)
 
 
-def test_gradients_of_steps_are_those_of_their_batches():
-  f, points = _objective(), _points(2)
-  rows = np.random.default_rng(4).integers(10, size=(2, 3, 4))
-  gradients = f.step_gradients(rows)
-  for step in range(3):
-    np.testing.assert_array_equal(
-        gradients(step, points),
-        f.step_gradients(rows[:, step : step + 1])(0, points),
-    )
-
-
 @pytest.mark.parametrize('arguments, expected', [
     ({'num_classes': 1}, 'num_classes must be at least 2, found 1'),
     ({'l2_strength': -0.1}, 'l2_strength must be a finite number'),
