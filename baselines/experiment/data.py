@@ -160,9 +160,13 @@ def _draw_rows(
   if not num_steps:
     return rows, batch_sizes
   occurrences = collections.Counter()
-  for slot, i in enumerate(cohort.tolist()):
-    if arrays.sizes[i]:
-      draw = (seed, round_num, arrays.client_keys[i], arrays.sizes[i])
+  # Python's integers, which are checked faster than NumPy's.
+  keys, sizes = arrays.client_keys[cohort], arrays.sizes[cohort]
+  for slot, (i, key, size) in enumerate(
+      zip(cohort.tolist(), keys.tolist(), sizes.tolist())
+  ):
+    if size:
+      draw = (seed, round_num, key, size)
       repeat = occurrences[i]
       if num_epochs:
         drawn, batch_sizes[slot] = sampling.draw_epochs(

@@ -20,6 +20,10 @@ from baselines.tasks import task as task_lib
 
 # Fewer examples at a time make matrix products slow.
 _SMALLEST_BATCH = 32
+_BATCH = 256
+# The call of a batch takes as long as 2,000 examples of a model of so few
+# weights, unless it convolves.
+_FEW_WEIGHTS, _BATCH_OF_FEW_WEIGHTS = 10_000, 4096
 
 
 class Evaluation(NamedTuple):
@@ -54,7 +58,7 @@ class Evaluator:
       task: task_lib.Task,
       model: tff.learning.models.FunctionalModel,
       *,
-      batch_size: int = 256,
+      batch_size: Optional[int] = None,
       jit: Optional[bool] = None,
   ):
     """Initializes the evaluator.
@@ -63,7 +67,8 @@ class Evaluator:
       task: The task.
       model: The model, of `task.build_model`.
       batch_size: Examples that are evaluated at once, by all threads together
-        if a thread then still has 32 of them.
+        if a thread then still has 32 of them. None is 256, or 4096 for a model
+        of at most 10,000 weights that does not convolve.
       jit: Whether to compile with XLA; None decides: where recurrent steps
         are many small kernels, that is on a GPU unless the model convolves.
 
@@ -71,6 +76,9 @@ class Evaluator:
       ValueError: If batch_size is not positive or there is no training
         example.
     """
+    if batch_size is None:
+      few = not task.convolutional and _count_weights(model) <= _FEW_WEIGHTS
+      batch_size = _BATCH_OF_FEW_WEIGHTS if few else _BATCH
     if batch_size < 1:
       raise ValueError(f'batch_size must be at least 1, got {batch_size}.')
     if jit is None:
@@ -180,6 +188,10 @@ def _checked(task: task_lib.Task) -> task_lib.Task:
   if not task.train.sizes.any():
     raise ValueError('task.train must hold at least one example, got none.')
   return task
+
+
+def _count_weights(model: tff.learning.models.FunctionalModel) -> int:
+  return sum(np.size(w) for w in tf.nest.flatten(model.initial_weights))
 
 
 def _count_threads() -> int:

@@ -107,15 +107,16 @@ class LeastSquares:
     """See `Objective`."""
     # One copy of all examples, those of a step side by side.
     rows = np.ascontiguousarray(rows.transpose(1, 0, 2))
-    features, labels = self.features[rows], self.labels[rows]
+    features, labels = self.features[rows], self.labels[rows][..., np.newaxis]
+    transposed = features.transpose(0, 1, 3, 2)
+    # Scaled once: where a step takes microseconds, each operation counts.
     scale = 2.0 * self.loss_scale / rows.shape[2]
+    features, labels = scale * features, scale * labels
 
     def gradients(step, points):
-      batches = features[step]
-      residuals = np.matmul(batches, points[:, :, np.newaxis])[:, :, 0]
+      residuals = np.matmul(features[step], points[:, :, np.newaxis])
       residuals -= labels[step]
-      residuals *= scale
-      return np.matmul(residuals[:, np.newaxis], batches)[:, 0]
+      return np.matmul(transposed[step], residuals)[:, :, 0]
 
     return gradients
 

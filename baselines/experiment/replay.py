@@ -65,6 +65,7 @@ def replay_local_steps(
   points = np.empty((num_steps + 1, num_clients, objective.dimension))
   points[0] = start
   for step in range(num_steps):
-    current = points[step]
-    points[step + 1] = current - step_size * gradients(step, current)
+    change = gradients(step, points[step])
+    change *= step_size
+    np.subtract(points[step], change, out=points[step + 1])
   return LocalPaths(points[:-1].transpose(1, 0, 2), points[-1])

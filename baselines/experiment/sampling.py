@@ -6,8 +6,10 @@ client sampling between all runs of a plot). Each draw has its own block of a
 counter-based generator (Philox), so nothing is carried from round to round.
 """
 
+import functools
 import hashlib
 import numbers
+import threading
 from typing import Optional, Union
 
 import numpy as np
@@ -18,27 +20,65 @@ Integer = Union[int, np.integer]
 
 
 def _check_integer(name: str, value: Integer, minimum: Optional[int]) -> int:
-  # bool is an Integral in Python, but True as a seed is surely a mistake.
-  if not isinstance(value, numbers.Integral) or isinstance(value, bool):
-    raise TypeError(
-        f'{name} must be an integer, got {value!r} of type'
-        f' {type(value).__name__}.'
-    )
-  value = int(value)
+  if type(value) is not int:  # The rest takes as long as a small draw.
+    # bool is an Integral in Python, but True as a seed is surely a mistake.
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+      raise TypeError(
+          f'{name} must be an integer, got {value!r} of type'
+          f' {type(value).__name__}.'
+      )
+    value = int(value)
   if minimum is not None and value < minimum:
     raise ValueError(f'{name} must be at least {minimum}, got {value}.')
   return value
 
 
+@functools.lru_cache(maxsize=16)
+def _key(purpose: str, seed: int) -> np.ndarray:
+  digest = hashlib.blake2b(f'{purpose} {seed}'.encode(), digest_size=16)
+  return np.frombuffer(digest.digest(), '<u8')
+
+
+class _Reused(threading.local):
+  """A generator for each thread, set to one block after another.
+
+  Making one costs five times as much: NumPy asks the system for a seed that
+  the key then replaces.
+  """
+
+  def __init__(self):
+    self.bits = np.random.Philox(0)
+    self.generator = np.random.Generator(self.bits)
+
+
+_reused = _Reused()
+_EMPTY_BUFFER = np.zeros(4, np.uint64)
+
+
+def _counter(round_num: int, client_key: int, repeat: int = 0) -> np.ndarray:
+  # The lowest counter word runs within the block: 2^64 numbers for each.
+  return np.array([0, repeat, round_num, client_key], np.uint64)
+
+
 def _generator(
     purpose: str, seed: int, round_num: int, client_key: int, repeat: int = 0
 ) -> np.random.Generator:
-  """Returns the generator of one (purpose, seed, round, client, repeat)."""
-  digest = hashlib.blake2b(f'{purpose} {seed}'.encode(), digest_size=16)
-  key = np.frombuffer(digest.digest(), '<u8')
-  # The lowest counter word runs within the block: 2^64 numbers for each.
-  counter = np.array([0, repeat, round_num, client_key], np.uint64)
-  return np.random.Generator(np.random.Philox(key=key, counter=counter))
+  """Returns the generator of one (purpose, seed, round, client, repeat).
+
+  It holds until the next call in this thread.
+  """
+  _reused.bits.state = {
+      'bit_generator': 'Philox',
+      'state': {
+          'counter': _counter(round_num, client_key, repeat),
+          'key': _key(purpose, seed),
+      },
+      'buffer': _EMPTY_BUFFER,
+      'buffer_pos': len(_EMPTY_BUFFER),
+      'has_uint32': 0,
+      'uinteger': 0,
+  }
+  return _reused.generator
 
 
 def _client_draws(
@@ -160,7 +200,11 @@ def client_generator(
   seed = _check_integer('seed', seed, None)
   round_num = _check_integer('round_num', round_num, 0)
   slot = _check_integer('slot', slot, 0)
-  return _generator('new clients', seed, round_num, slot)
+  return np.random.Generator(
+      np.random.Philox(
+          key=_key('new clients', seed), counter=_counter(round_num, slot)
+      )
+  )
 
 
 def draw_epochs(

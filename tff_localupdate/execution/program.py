@@ -15,6 +15,7 @@ import tensorflow_federated as tff
 
 from tff_localupdate.execution import devices as devices_lib
 from tff_localupdate.execution import forms
+from tff_localupdate.execution import host_call
 from tff_localupdate.execution import local_function
 from tff_localupdate.execution import round_graph
 from tff_localupdate.execution import values
@@ -130,14 +131,12 @@ class CompiledRound:
     return self._result.pack(results.server[:split] + output)
 
   def _run(self, leaves, size, stacked):
+    key = (size, stacked, tuple(tuple(leaf.shape) for leaf in leaves))
     with tf.device(self._options.devices[0]):
       leaves = [
           leaf if isinstance(leaf, tf.Tensor) else tf.convert_to_tensor(leaf)
           for leaf in leaves
       ]
-    key = (
-        size, stacked, tuple((leaf.dtype, tuple(leaf.shape)) for leaf in leaves)
-    )
     if key not in self._functions:
       return self._first_run(key, leaves, size, stacked)
     return self._graph.unpack(self._functions[key](*leaves))
@@ -158,15 +157,15 @@ class CompiledRound:
     return self._graph.unpack(results)
 
   def _build(self, leaves, size, stacked):
+    clients = self._clients()
     build = self._graph.build(
-        size, jit=self.jit, clients=self._clients(), stacked=stacked
+        size, jit=self.jit, clients=clients, stacked=stacked
     )
     specs = [tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in leaves]
     if self._options.devices != _HOST:
       return build.get_concrete_function(*specs)
-    # A wrapped function binds its flat arguments twice as fast, which counts
-    # where a round takes half a millisecond; but it is placed on the host.
-    return tf.compat.v1.wrap_function(lambda *args: build(*args), specs)
+    one_program = self.jit and clients == 'loop'
+    return host_call.host_call(build, specs, one_program=one_program)
 
   def _wants_jit(self):
     if self._options.jit != 'auto' or self._jit_failed:

@@ -135,7 +135,8 @@ def _tensor_flattener(type_spec):
   dtype = tf.as_dtype(type_spec.dtype)
   numpy_dtype = np.dtype(object if dtype == tf.string else type_spec.dtype)
   shape = tf.TensorShape(type_spec.shape)
-  exact = tuple(shape) if shape.is_fully_defined() else None
+  # Plain tuples: TensorFlow compares shapes far slower.
+  sizes = None if shape.rank is None else tuple(shape.as_list())
 
   def flatten(value, leaves, path):
     if isinstance(value, tf.Tensor):
@@ -147,8 +148,7 @@ def _tensor_flattener(type_spec):
       raise TypeError(
           f'{".".join(path)}: expected dtype {dtype.name}, got {found.name}.'
       )
-    if tuple(value.shape) != exact and not shape.is_compatible_with(
-        value.shape):
+    if not _fits(tuple(value.shape), sizes):
       raise TypeError(
           f'{".".join(path)}: expected shape {shape}, got '
           f'{tuple(value.shape)}.'
@@ -156,6 +156,14 @@ def _tensor_flattener(type_spec):
     leaves.append(value)
 
   return flatten
+
+
+def _fits(shape, sizes):
+  """Whether a shape has these sizes; None fits any."""
+  return shape == sizes or sizes is None or (
+      len(shape) == len(sizes)
+      and all(want in (None, size) for want, size in zip(sizes, shape))
+  )
 
 
 def _packer(type_spec: tff.Type) -> Callable[[Iterator[Any]], Any]:

@@ -1,5 +1,7 @@
 """Population loss is the client-uniform mean; sums match NumPy."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -173,6 +175,32 @@ def test_bad_arguments():
     evaluation.Evaluator(empty, model)
 
 
+def _spy_on_sizes(evaluator, sizes):
+  """Notes the number of examples of each batch."""
+  evaluate_batch = evaluator._evaluate_batch
+
+  def spy(weights, x, y):
+    sizes.append(len(x))
+    return evaluate_batch(weights, x, y)
+
+  evaluator._evaluate_batch = spy
+
+
+@pytest.mark.parametrize('convolutional, few_weights, expected', [
+    (False, 2, [4096] * 2), (True, 2, [256] * 20), (False, 1, [256] * 20),
+])
+def test_few_weights_take_large_batches(
+    monkeypatch, convolutional, few_weights, expected):
+  monkeypatch.setattr(evaluation, '_count_threads', lambda: 1)
+  monkeypatch.setattr(evaluation, '_FEW_WEIGHTS', few_weights)
+  task, model = _task([(np.ones((5000, 2)), np.ones(5000))], 'float64')
+  task = dataclasses.replace(task, convolutional=convolutional)
+  evaluator, sizes = evaluation.Evaluator(task, model), []
+  _spy_on_sizes(evaluator, sizes)
+  evaluator.evaluate(((_WEIGHTS,), ()))
+  assert sizes == expected
+
+
 def test_threads_change_no_number(monkeypatch):
   generator = np.random.default_rng(0)
   pairs = [
@@ -186,13 +214,7 @@ def test_threads_change_no_number(monkeypatch):
         pairs, 'float64', test=pairs[:1], accuracy_fn=_sign_accuracy
     )
     evaluator = evaluation.Evaluator(task, model, batch_size=96)
-    evaluate_batch = evaluator._evaluate_batch
-
-    def spy(weights, x, y, evaluate_batch=evaluate_batch):
-      sizes.append(len(x))
-      return evaluate_batch(weights, x, y)
-
-    evaluator._evaluate_batch = spy
+    _spy_on_sizes(evaluator, sizes)
     results.append(evaluator.evaluate(((_WEIGHTS,), ())))
   # 250 and 150 examples by 96, then by 96 / 3.
   assert sizes == [96] * (3 + 2) + [32] * (8 + 5)

@@ -1,5 +1,7 @@
 """Draws are pure functions of (seed, round, client), and uniform."""
 
+from concurrent import futures
+
 import numpy as np
 import pytest
 
@@ -117,6 +119,21 @@ def test_new_clients_have_numbers_of_their_own():
   assert len(drawn) == 18
   again = sampling.client_generator(np.int64(1), 2, 0).random()
   assert again == sampling.client_generator(1, 2, 0).random()
+
+
+def test_draws_do_not_depend_on_those_before_or_in_other_threads():
+  def draw():
+    return sampling.draw_examples(3, 2, 1, 1000, 5, 7).tolist()
+
+  generator = sampling.client_generator(3, 2, 1)
+  expected = sampling.client_generator(3, 2, 1).integers(9, size=6).tolist()
+  alone = draw()
+  sampling.sample_clients(5, 1, 10, 3)
+  assert draw() == alone
+  assert generator.integers(9, size=6).tolist() == expected
+  with futures.ThreadPoolExecutor(4) as pool:
+    found = [f.result() for f in [pool.submit(draw) for _ in range(200)]]
+  assert found == [alone] * 200
 
 
 def test_repeats_of_a_client_draw_independently():
