@@ -210,9 +210,9 @@ def _formatted(table: pd.DataFrame) -> pd.DataFrame:
   used = [c for c in shown if any(v != '-' for v in shown[c])]
   # What is the same in all rows, or a seed like the first, needs no column.
   spare = [c for c in ('algorithm', 'data_seed', 'model_seed') if c in used]
+  first_seed = shown.get('sampling_seed')  # Means over seeds have none.
   constant = [
-      c for c in spare
-      if _is_one(shown[c]) or shown[c].equals(shown['sampling_seed'])
+      c for c in spare if _is_one(shown[c]) or shown[c].equals(first_seed)
   ]
   return shown.loc[:, [c for c in used if c not in constant]]
 

@@ -67,15 +67,22 @@ def test_regret_is_the_score_where_it_is_counted():
   assert 'last_loss' not in table
 
 
-def test_algorithms_of_both_kinds_have_their_own_score():
-  table = best_rates.best_rates_table([
+def test_algorithms_of_both_kinds_have_their_own_score(tmp_path):
+  outcomes = [
       _outcome(60.0, 'fed_avg', step_size=0.1),
       _outcome(50.0, 'fed_avg', step_size=0.2),
       _outcome(0.9, server_learning_rate=0.1),
       _outcome(0.8, server_learning_rate=1.0),
-  ])
+  ]
+  table = best_rates.best_rates_table(outcomes)
   assert table['algorithm'].tolist() == ['fed_avg', 'local_update']
   assert table['score'].tolist() == [50.0, 0.8]
+  assert best_rates.save_best_rates(outcomes, tmp_path)
+  lines = (tmp_path / 'best.md').read_text().splitlines()
+  assert lines[0].startswith('| algorithm |')
+  assert [line.split(' | ')[0] for line in lines[2:]] == [
+      '| fed_avg', '| local_update'
+  ]
 
 
 def test_nothing_to_choose_from_is_no_table(tmp_path):
