@@ -1,10 +1,13 @@
 """The losses of a functional model, with its weights as an argument."""
 
 from collections.abc import Callable, Mapping
+import threading
 from typing import Any, NamedTuple, Optional
 
 import tensorflow as tf
 import tensorflow_federated as tff
+
+_running_eagerly = threading.RLock()
 
 # Maps (trainable weights, batch) to a loss.
 LossFn = Callable[[Any, Any], tf.Tensor]
@@ -149,12 +152,13 @@ def _predict_in_place(
     model: tff.learning.models.FunctionalModel, arguments: Any, training: bool
 ) -> Any:
   """Traces the function of the model into the graph that is being built."""
-  before = tf.config.functions_run_eagerly()
-  tf.config.run_functions_eagerly(True)
-  try:
-    return model.predict_on_batch(*arguments, training)
-  finally:
-    tf.config.run_functions_eagerly(before)
+  with _running_eagerly:  # A setting of the process, not of the thread.
+    before = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(True)
+    try:
+      return model.predict_on_batch(*arguments, training)
+    finally:
+      tf.config.run_functions_eagerly(before)
 
 
 def _works_in_place(

@@ -64,9 +64,14 @@ class RunConfig:
       'unit sphere.',
       choices=('model', 'zero', 'sphere'),
   )
-  model_seed: int = setting(1, 'Seed of the initial weights.', minimum=0)
+  model_seed: int = setting(
+      1, 'Seed of the initial weights.', minimum=0, below=2**63
+  )
   sampling_seed: int = setting(
-      1, 'Seed of the draws of clients and of mini-batches.', minimum=0
+      1,
+      'Seed of the draws of clients and of mini-batches.',
+      minimum=0,
+      below=2**63,
   )
   dtype: str = setting(
       'float32', 'Type of the weights.', choices=('float32', 'float64')
@@ -113,6 +118,12 @@ class ExecutionConfig:
   )
   deterministic: bool = setting(
       True, 'On GPUs, use only kernels that give the same bits each time.'
+  )
+  tensor_float_32: bool = setting(
+      False,
+      'On GPUs, round the factors of float32 products to 10 bits, which is '
+      'faster.',
+      recorded_at_default=False,
   )
   fast_paths: bool = setting(
       True,

@@ -60,6 +60,7 @@ class Evaluator:
       *,
       batch_size: Optional[int] = None,
       jit: Optional[bool] = None,
+      device: str = '/device:CPU:0',
   ):
     """Initializes the evaluator.
 
@@ -71,6 +72,7 @@ class Evaluator:
         of at most 10,000 weights that does not convolve.
       jit: Whether to compile with XLA; None decides: where recurrent steps
         are many small kernels, that is on a GPU unless the model convolves.
+      device: Where to compute, such as '/device:GPU:0'.
 
     Raises:
       ValueError: If batch_size is not positive or there is no training
@@ -82,10 +84,10 @@ class Evaluator:
     if batch_size < 1:
       raise ValueError(f'batch_size must be at least 1, got {batch_size}.')
     if jit is None:
-      has_gpu = bool(tf.config.get_visible_devices('GPU'))
-      jit = has_gpu and not task.convolutional
+      jit = 'GPU' in device and not task.convolutional
+    self._device = device
     self._task = _checked(task)
-    self._threads = _count_threads()
+    self._threads = _count_threads(device)
     self._batch_size = min(
         batch_size, max(batch_size // self._threads, _SMALLEST_BATCH)
     )
@@ -123,9 +125,10 @@ class Evaluator:
         else weights
     )
     # Tensors once, not once per batch.
-    weights = tf.nest.map_structure(
-        tf.convert_to_tensor, (tuple(trainable), tuple(non_trainable))
-    )
+    with tf.device(self._device):
+      weights = tf.nest.map_structure(
+          tf.convert_to_tensor, (tuple(trainable), tuple(non_trainable))
+      )
     train, test = self._task.train, self._task.test
     train_losses = self._evaluate_examples(weights, train)[0]
     test_loss, test_accuracy = None, None
@@ -153,7 +156,8 @@ class Evaluator:
           _pad(feature[start : start + size], size)
           for feature in arrays.features
       )
-      return self._evaluate_batch(weights, *batch)
+      with tf.device(self._device):  # Each thread has its own.
+        return self._evaluate_batch(weights, *batch)
 
     starts = range(0, num_examples, size)
     if self._threads == 1:
@@ -194,10 +198,10 @@ def _count_weights(model: tff.learning.models.FunctionalModel) -> int:
   return sum(np.size(w) for w in tf.nest.flatten(model.initial_weights))
 
 
-def _count_threads() -> int:
+def _count_threads(device: str) -> int:
   """Returns how many batches to evaluate at a time."""
-  has_gpu = bool(tf.config.get_visible_devices('GPU'))
-  if has_gpu or tf.config.threading.get_intra_op_parallelism_threads() != 1:
+  threads = tf.config.threading.get_intra_op_parallelism_threads()
+  if 'GPU' in device or threads != 1:
     return 1
   return len(os.sched_getaffinity(0))
 

@@ -135,7 +135,7 @@ class _Run:
         values = self._train_round(drawn)
         values['round_seconds'] = _seconds_since(started)
         if self.round_num == first:
-          self.recorder.report(self.tools.program.device_report)
+          self._report_devices()
         self.recorder.record({**values, **self.evaluate()})
         if self.recorder.divergence or interruption.requested:
           return
@@ -143,6 +143,14 @@ class _Run:
           self._save()
           self.write_status(run_folder.RUNNING)
         started = time.monotonic()
+
+  def _report_devices(self) -> None:
+    program = self.tools.program
+    self.recorder.report(program.device_report)
+    if self.config.execution.require_gpu:
+      # That there is a GPU does not yet mean that the work went there.
+      if any('GPU' not in device for device in program.client_devices):
+        raise RuntimeError(f'require_gpu: {program.device_report}.')
 
   def _train_round(self, drawn: data.Drawn) -> dict[str, Any]:
     """Runs a round; returns its numbers by column."""

@@ -45,6 +45,7 @@ class TaskConfig:
       'Seed of the dealing or making of data, for tasks that do so; by default '
       f'{_DEFAULT_DATA_SEED}.',
       minimum=0,
+      below=2**63,
   )
 
   def __post_init__(self) -> None:
@@ -54,7 +55,7 @@ class TaskConfig:
     settings.fill_setting(self, 'data_source', entry.data_sources[0])
     tasks.check_choices(self.task, self.model, self.data_source)
     self._check_data_dir(entry.num_clients)
-    if entry.database is None:
+    if entry.takes_data_seed:
       settings.fill_setting(self, 'data_seed', _DEFAULT_DATA_SEED)
     elif self.data_seed is not None:
       raise ValueError(

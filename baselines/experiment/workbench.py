@@ -5,6 +5,7 @@ sweep over them need one program: the second point costs only its rounds.
 """
 
 import dataclasses
+import functools
 import time
 from typing import Any, Callable, Hashable, NamedTuple, Optional
 import warnings
@@ -15,6 +16,7 @@ from baselines.experiment import command
 from baselines.experiment import config as config_lib
 from baselines.experiment import evaluation
 from baselines.experiment import initial_points
+from baselines.experiment import kept
 from baselines.experiment import known_constants
 from baselines.experiment import known_objectives
 from baselines.experiment import optimum
@@ -49,7 +51,7 @@ class Tools(NamedTuple):
 
 
 class Workbench:
-  """Makes tools and keeps them for the runs that follow."""
+  """Makes tools and keeps them for the runs that follow, see `kept`."""
 
   def __init__(self, report: Callable[[str], None] = command.report):
     """Makes an empty workbench; the default TFF context becomes in-process.
@@ -58,7 +60,7 @@ class Workbench:
       report: Called with a line about each part that takes a while.
     """
     self._report = report
-    self._made: dict[Hashable, Any] = {}
+    self._kept = kept.Kept()
     execution.set_default_context()
 
   def task(self, config: config_lib.TaskConfig) -> task_lib.Task:
@@ -67,7 +69,9 @@ class Workbench:
     Raises:
       command.InputError: If its data cannot be read.
     """
-    return self._make(('task', config), lambda: self._build_task(config))
+    return self._kept.make_of_data(
+        config, 'task', lambda: self._build_task(config)
+    )
 
   def devices(self, config: config_lib.ExecutionConfig) -> tuple[str, ...]:
     """Returns the devices for client work.
@@ -75,7 +79,7 @@ class Workbench:
     Raises:
       command.InputError: If they are not there.
     """
-    return self._make(('devices', config), lambda: _find_devices(config))
+    return self._kept.make(('devices', config), lambda: _find_devices(config))
 
   def check(self, config: config_lib.ExperimentConfig) -> None:
     """Checks what only the data and the machine can tell.
@@ -100,25 +104,31 @@ class Workbench:
         for name, value in dataclasses.asdict(config.task).items()
         if name != 'data_seed'
     )
-    model = self._make(
+    model = self._kept.make(
         ('model', family, run.dtype, fast),
         lambda: task.model_builder(fast)(run.model_seed, run.dtype),
     )
-    compiled = self._make(
+    compiled = self._kept.make(
         ('compiled evaluator', family, run.dtype, fast),
         lambda: evaluation.Evaluator(
-            task, model, jit=None if fast else False
+            task,
+            model,
+            jit=None if fast else False,
+            device=self.devices(config.execution)[0],
         ),
     )
-    evaluator = self._make(
-        ('evaluator', config.task, run.dtype, fast),
+    evaluator = self._kept.make_of_data(
+        config.task,
+        ('evaluator', run.dtype, fast),
         lambda: compiled.with_data_of(task),
     )
     config = self._with_known_constants(config, task)
-    driver, program = self._make(
-        _program_key(config, family),
-        lambda: self._compile(config, task, model),
-    )
+    key = _program_key(config, family)
+    compile_ = functools.partial(self._compile, config, task, model)
+    if config.algorithm.has_data_in_program:
+      driver, program = self._kept.make_of_data(config.task, key, compile_)
+    else:
+      driver, program = self._kept.make(key, compile_)
     return Tools(task, driver, program, evaluator, self._regret(config, task))
 
   def initial_state(self, config: config_lib.ExperimentConfig) -> Any:
@@ -138,8 +148,9 @@ class Workbench:
     """Fills in what the theory computes from f, if f is known."""
     if not known_constants.are_missing(config):
       return config
-    found = self._make(
-        ('constants', config.task, config.run),
+    found = self._kept.make_of_data(
+        config.task,
+        ('constants', config.run),
         lambda: self._measure(config, task),
     )
     return known_constants.fill(config, found)
@@ -164,8 +175,9 @@ class Workbench:
     if not config.algorithm.counts_regret:
       return None
     objective = self._objective(config.task, task)
-    best = self._make(
-        ('optimum', config.task),
+    best = self._kept.make_of_data(
+        config.task,
+        'optimum',
         lambda: optimum.load_or_solve(objective, optimum.default_folder()),
     )
     return regret_lib.RegretCounter(objective, best.value, config.algorithm)
@@ -173,14 +185,9 @@ class Workbench:
   def _objective(
       self, config: config_lib.TaskConfig, task: task_lib.Task
   ) -> Any:
-    return self._make(
-        ('objective', config), lambda: known_objectives.build_objective(task)
+    return self._kept.make_of_data(
+        config, 'objective', lambda: known_objectives.build_objective(task)
     )
-
-  def _make(self, key: Hashable, build: Callable[[], Any]) -> Any:
-    if key not in self._made:
-      self._made[key] = build()
-    return self._made[key]
 
   def _build_task(self, config: config_lib.TaskConfig) -> task_lib.Task:
     started = time.monotonic()
@@ -256,6 +263,7 @@ def _find_devices(config: config_lib.ExecutionConfig) -> tuple[str, ...]:
         config.devices,
         require_gpu=config.require_gpu,
         deterministic=config.deterministic,
+        tensor_float_32=config.tensor_float_32,
     )
   except (ValueError, RuntimeError) as error:
     raise command.InputError(command.one_line(error)) from error
@@ -277,7 +285,7 @@ def _program_key(
     )
   return (
       'program',
-      config.task if config.algorithm.has_data_in_program else family,
+      family,
       config.algorithm.compiled_settings(),
       server_optimizer,
       config.rate,

@@ -77,6 +77,11 @@ def _run_all(plans, interruption, tensorboard):
 
   workbench = workbench_lib.Workbench()
   workbench.check(plans[0].config)
+  # Runs on the same data follow each other: the workbench keeps one task.
+  first = {}
+  for number, plan in enumerate(plans):
+    first.setdefault(plan.config.task, number)
+  plans = sorted(plans, key=lambda plan: first[plan.config.task])
 
   def run_one(label, plan):
     command.report(f'[{label}] {plan.folder.path.name}')

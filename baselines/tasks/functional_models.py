@@ -6,6 +6,7 @@ from typing import Any, Optional
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from baselines.tasks import gpu_operations
 from baselines.tasks import initializers
 from baselines.tasks import task
 
@@ -79,7 +80,7 @@ def convolve(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
   for kernel, bias in zip(weights[0::2], weights[1::2]):
     x = tf.nn.conv2d(x, kernel, strides=1, padding='SAME')
     x = tf.nn.relu(tf.nn.bias_add(x, bias))
-    x = tf.nn.max_pool2d(x, ksize=2, strides=2, padding='SAME')
+    x = gpu_operations.max_pool(x, size=2, stride=2)
   return x
 
 
@@ -103,7 +104,7 @@ def classification_loss(output: tf.Tensor, label: tf.Tensor) -> tf.Tensor:
 
   The same value as the cross-entropy of their softmax, without its rounding.
   """
-  return tf.nn.sparse_softmax_cross_entropy_with_logits(label, output)
+  return gpu_operations.cross_entropy(label, output)
 
 
 def classification_accuracy(
@@ -136,7 +137,7 @@ def penalized_loss(output: tf.Tensor, label: tf.Tensor) -> tf.Tensor:
 
 def sequence_loss(output: tf.Tensor, label: tf.Tensor) -> tf.Tensor:
   """Returns the mean cross-entropy [B] of logits [B, L, C], labels [B, L]."""
-  losses = tf.nn.sparse_softmax_cross_entropy_with_logits(label, output)
+  losses = gpu_operations.cross_entropy(label, output)
   return tf.reduce_mean(losses, axis=1)
 
 

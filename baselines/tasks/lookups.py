@@ -10,6 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from baselines.tasks import gpu_operations
+
 
 def rows_of(table: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
   """Looks up rows.
@@ -27,7 +29,7 @@ def rows_of(table: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
     def grad(upstream):
       flat_indices = tf.reshape(indices, [-1])
       rows = tf.reshape(upstream, [-1, table.shape[1]])
-      if not _has_gpu():
+      if not gpu_operations.has_gpu():
         return _slices(rows, flat_indices, table)
       one_hot = tf.one_hot(flat_indices, table.shape[0], dtype=table.dtype)
       return tf.matmul(one_hot, rows, transpose_a=True)
@@ -46,7 +48,8 @@ def weighted_sums(
     table: [V, D].
     indices: int32 [B, W] in 0..V-1; within one example they differ, apart from
       those whose weight is 0.
-    weights: [B, W] in the dtype of the table; not differentiated.
+    weights: [B, W] in the dtype of the table, none negative; not
+      differentiated.
 
   Returns:
     [B, D], sum over w of weights[b, w] table[indices[b, w]].
@@ -55,7 +58,7 @@ def weighted_sums(
   @tf.custom_gradient
   def multiply(table: tf.Tensor) -> Any:
     def grad(upstream):
-      if not _has_gpu():
+      if not gpu_operations.has_gpu():
         rows = weights[..., tf.newaxis] * upstream[:, tf.newaxis]
         return _slices(
             tf.reshape(rows, [-1, table.shape[1]]),
@@ -85,10 +88,6 @@ def weighted_sums_by_product(
   return tf.matmul(scatter(indices, weights, table.shape[0]), table)
 
 
-def _has_gpu() -> bool:
-  return bool(tf.config.get_visible_devices('GPU'))
-
-
 def _slices(
     rows: tf.Tensor, indices: tf.Tensor, table: tf.Tensor
 ) -> tf.IndexedSlices:
@@ -101,7 +100,10 @@ def scatter(
   """Returns the dense matrix [B, V] of `weighted_sums`."""
   shape = tf.shape(indices)
   examples = tf.broadcast_to(tf.range(shape[0])[:, tf.newaxis], shape)
-  # Only zeros meet a number, so the sums are the same in any order.
-  return tf.scatter_nd(
-      tf.stack([examples, indices], axis=2), weights, [shape[0], num_columns]
+  # Only zeros meet a number, so maxima are sums. XLA knows that maxima are the
+  # same in any order; sums it would add one by one on a GPU.
+  return tf.tensor_scatter_nd_max(
+      tf.zeros([shape[0], num_columns], weights.dtype),
+      tf.stack([examples, indices], axis=2),
+      weights,
   )

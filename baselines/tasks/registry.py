@@ -36,6 +36,7 @@ class TaskEntry:
     num_idx_clients: Training clients of the source `idx`, if there is one; see
       `idx_files`.
     clients_of_models: Those of models that have clients of their own.
+    is_fixed: Whether the generated data are the same for every `data_seed`.
   """
 
   build: str
@@ -50,6 +51,12 @@ class TaskEntry:
   clients_of_models: Mapping[str, int] = dataclasses.field(
       default_factory=dict
   )
+  is_fixed: bool = False
+
+  @property
+  def takes_data_seed(self) -> bool:
+    """Whether `data_seed` deals or makes the data."""
+    return self.database is None and not self.is_fixed
 
 
 _TFF_SOURCES = ('synthetic', 'cache', 'download')
@@ -122,6 +129,7 @@ TASKS: Mapping[str, TaskEntry] = {
         has_accuracy=False,
         num_clients={'synthetic': None},
         clients_of_models={'two_clients': 2},
+        is_fixed=True,
     ),
     'scaled_regression': TaskEntry(
         build='baselines.tasks.scaled_regression:build',

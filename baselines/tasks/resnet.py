@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from baselines.tasks import functional_models
+from baselines.tasks import gpu_operations
 from baselines.tasks import initializers
 
 _GROUPS = 32
@@ -78,7 +79,7 @@ def logits(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
   rest = iter(weights)
   x = tf.nn.conv2d(x, next(rest), strides=2, padding='SAME')
   x = tf.nn.relu(_normalize(x, rest))
-  x = tf.nn.max_pool2d(x, ksize=3, strides=2, padding='SAME')
+  x = gpu_operations.max_pool(x, size=3, stride=2)
   for i, (inputs, outputs) in enumerate(_BLOCKS):
     residual = x if i == 0 else tf.nn.relu(_normalize(x, rest))
     residual = _convolve(residual, rest)

@@ -69,7 +69,9 @@ def _weights_after(case, devices, rounds=3):
 
 @pytest.mark.parametrize('case', [_characters, _images, _words])
 def test_a_gpu_computes_what_a_cpu_does(case):
-  gpu = execution.configure('GPU:0', require_gpu=True, deterministic=True)
+  gpu = execution.configure(
+      'GPU:0', require_gpu=True, deterministic=True, tensor_float_32=False
+  )
   found, device, report = _weights_after(case, gpu)
   assert 'GPU' in device and 'GPU:0' in report
   expected, _, _ = _weights_after(case, execution.configure('CPU:0'))

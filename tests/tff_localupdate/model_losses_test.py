@@ -1,6 +1,7 @@
 """Losses of a model: means, training flag, padding."""
 
 import collections
+from concurrent import futures
 
 import numpy as np
 import pytest
@@ -146,6 +147,23 @@ def test_loss_calls_no_function_in_a_graph():
       tf.zeros([2]), tf.zeros([3, 2]), tf.zeros([3])
   ).graph
   assert not any('Call' in op.type for op in graph.get_operations())
+  assert not tf.config.functions_run_eagerly()
+
+
+def test_models_may_be_traced_in_two_threads():
+  model = spec_examples.logistic_model(np.float32)
+  batch = np.ones((2, 2), np.float32), np.ones(2, np.float32)
+
+  def trace(_):
+    losses = model_losses.build_model_losses(model, ())
+    graph_function = tf.function(
+        lambda w: losses.training((w,), batch), autograph=False
+    )
+    return float(graph_function(tf.constant([0.5, -0.5])))
+
+  with futures.ThreadPoolExecutor(4) as pool:
+    found = list(pool.map(trace, range(40)))
+  assert found == found[:1] * 40
   assert not tf.config.functions_run_eagerly()
 
 

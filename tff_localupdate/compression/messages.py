@@ -16,9 +16,10 @@ class Transmission(NamedTuple):
   Attributes:
     vector: The decoded vector, [d].
     bits: int64, the number of bits of the message.
-    was_sent: bool. False if there is no message for the vector, since it is not
-      finite, or an integer is out of the range of the code. Then `bits` is 0
-      and `vector` all NaN: divergence is seen, not repaired.
+    was_sent: bool. False if there is no message for the vector, since it or its
+      norm in the header is not finite, or an integer is out of the range of the
+      code. Then `bits` is 0 and `vector` all NaN: divergence is seen, not
+      repaired.
   """
 
   vector: Any
@@ -48,7 +49,10 @@ def transmit(
     The `Transmission`.
   """
   quantized = quantizer.quantize(vector, resolution, seed)
-  was_sent = codes.fits(code, quantized.indices)
+  was_sent = tf.logical_and(
+      codes.fits(code, quantized.indices),
+      tf.reduce_all(tf.math.is_finite(quantized.header)),
+  )
   decoded = quantizer.dequantize(quantized, resolution)
   nothing = tf.constant(np.nan, vector.dtype)
   return Transmission(

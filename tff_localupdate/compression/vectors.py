@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -70,8 +71,11 @@ def clip(vector: tf.Tensor, radius: tf.Tensor) -> tf.Tensor:
     radius: R > 0, a scalar; infinity leaves v as it is.
 
   Returns:
-    The clipped vector, [d]; 0 stays 0. It is not finite if v is not.
+    The clipped vector, [d]; 0 stays 0. It is not finite if v is not, nor if |v|
+    is too large for the dtype.
   """
-  return vector * tf.minimum(
-      tf.ones_like(radius), radius / tf.norm(vector)
-  )
+  norm = tf.norm(vector)
+  clipped = vector * tf.minimum(tf.ones_like(radius), radius / norm)
+  # Else it would be 0: a vector that diverges would look like one that rests.
+  nothing = tf.constant(np.nan, vector.dtype)
+  return tf.where(tf.math.is_inf(norm), nothing, clipped)

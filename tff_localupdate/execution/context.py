@@ -2,6 +2,7 @@
 
 import asyncio
 import collections
+from concurrent import futures
 from typing import Any, Optional, Sequence
 
 import numpy as np
@@ -10,6 +11,7 @@ import tensorflow_federated as tff
 
 from tff_localupdate.execution import devices as devices_lib
 from tff_localupdate.execution import local_function
+from tff_localupdate.execution import options as options_lib
 from tff_localupdate.execution import program
 from tff_localupdate.execution import values
 
@@ -30,14 +32,14 @@ class InProcessContext(tff.framework.SyncContext):
   context. Client values may be structures of tensors or data sets.
   """
 
-  def __init__(self, options: Optional[program.ExecutionOptions] = None):
+  def __init__(self, options: Optional[options_lib.ExecutionOptions] = None):
     """Makes a context.
 
     Args:
       options: How rounds are compiled; None lets `devices.configure` choose.
     """
     super().__init__()
-    self._options = options or program.ExecutionOptions(
+    self._options = options or options_lib.ExecutionOptions(
         devices_lib.configure()
     )
     # Keyed by identity: TFF hashes the whole serialized graph instead. The
@@ -77,20 +79,16 @@ class AsyncInProcessContext(tff.framework.AsyncContext):
   that is already running (a notebook's) is neither needed nor blocked.
   """
 
-  def __init__(self, options: Optional[program.ExecutionOptions] = None):
+  def __init__(self, options: Optional[options_lib.ExecutionOptions] = None):
     super().__init__()
     self._context = InProcessContext(options)
-    self._lock = None
+    self._thread = futures.ThreadPoolExecutor(1, thread_name_prefix='tff')
 
   async def invoke(self, comp: Any, arg: Any) -> Any:
     """See `tff.framework.AsyncContext`."""
-    if self._lock is None:
-      self._lock = asyncio.Lock()
-    async with self._lock:
-      loop = asyncio.get_running_loop()
-      return await loop.run_in_executor(
-          None, self._context.invoke, comp, arg
-      )
+    return await asyncio.get_running_loop().run_in_executor(
+        self._thread, self._context.invoke, comp, arg
+    )
 
 
 def set_default_context(
@@ -103,14 +101,14 @@ def set_default_context(
 
   Args:
     devices: Result of `devices.configure`; None calls it.
-    jit: See `program.ExecutionOptions`.
-    clients: See `program.ExecutionOptions`.
+    jit: See `options_lib.ExecutionOptions`.
+    clients: See `options_lib.ExecutionOptions`.
 
   Returns:
     The context.
   """
   chosen = tuple(devices) if devices else devices_lib.configure()
-  context = InProcessContext(program.ExecutionOptions(chosen, jit, clients))
+  context = InProcessContext(options_lib.ExecutionOptions(chosen, jit, clients))
   tff.framework.set_default_context(context)
   return context
 
@@ -121,6 +119,9 @@ class _FederatedRound:
   def __init__(self, comp, options):
     self.round = program.CompiledRound(comp, options)  # checks the type
     self._codec = values.Codec(comp.type_signature.parameter[1].member)
+    self._has_sequences = any(
+        isinstance(leaf, tff.SequenceType) for leaf in self._codec.leaf_types
+    )
 
   def __call__(self, arg):
     state, clients = arg
@@ -136,7 +137,8 @@ class _FederatedRound:
     if not flat:
       return self.round(state, [], 0)
     shapes = [tuple(tuple(leaf.shape) for leaf in leaves) for leaves in flat]
-    if len(set(shapes)) > 1:
+    stacks = self.round.stacks_sequences or not self._has_sequences
+    if len(set(shapes)) > 1 or not stacks:
       return self.round(state, sum(flat, []), len(flat), stacked=False)
     return self.round(state, [_stack(column) for column in zip(*flat)],
                       len(flat))

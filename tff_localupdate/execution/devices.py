@@ -17,6 +17,7 @@ def configure(
     *,
     require_gpu: bool = False,
     deterministic: bool = False,
+    tensor_float_32: Optional[bool] = None,
 ) -> tuple[str, ...]:
   """Prepares TensorFlow's devices and names those that client work uses.
 
@@ -42,6 +43,9 @@ def configure(
       the same seed gives the same bits on one device; the CPU kernels used here
       are so anyway. TensorFlow then refuses to trace random operations without
       a seed, such as the noise of differential privacy.
+    tensor_float_32: Whether GPUs may round the factors of float32 products to
+      10 bits (TF32), which is faster; None leaves TensorFlow's setting, by
+      default that they may.
 
   Returns:
     Full device names, such as `('/device:GPU:0',)`.
@@ -65,6 +69,8 @@ def configure(
     raise RuntimeError(
         f'require_gpu: devices {list(chosen)} include one that is no GPU.'
     )
+  if tensor_float_32 is not None:
+    tf.config.experimental.enable_tensor_float_32_execution(tensor_float_32)
   if deterministic and any('GPU' in name for name in chosen):
     tf.config.experimental.enable_op_determinism()
   return chosen

@@ -11,10 +11,10 @@ def host_call(
     *,
     one_program: bool,
 ) -> Callable[..., list[tf.Tensor]]:
-  """Traces a function of flat tensors and returns how to call it.
+  """Traces a function of flat tensors and returns how to call it on a host.
 
   Args:
-    build: The function; placed on the host whatever device is current.
+    build: The function.
     specs: Its arguments.
     one_program: Whether XLA compiles all of it. One operation then calls it,
       which takes two thirds of the time; without XLA that operation leaves

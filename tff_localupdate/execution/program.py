@@ -6,7 +6,6 @@ per (process, cohort size, shapes). The state never leaves the device, and the
 order of summation is fixed, so equal seeds give equal bits on one device.
 """
 
-import dataclasses
 import logging
 from typing import Any, Optional, Sequence
 
@@ -17,12 +16,12 @@ from tff_localupdate.execution import devices as devices_lib
 from tff_localupdate.execution import forms
 from tff_localupdate.execution import host_call
 from tff_localupdate.execution import local_function
+from tff_localupdate.execution import options as options_lib
 from tff_localupdate.execution import round_graph
 from tff_localupdate.execution import values
 
-_JIT = ('auto', 'on', 'off')
-_CLIENTS = ('auto', 'loop', 'parallel')
-_HOST = ('/device:CPU:0',)
+# Cohorts whose clients differ in shape come in ever new combinations.
+_MAX_COMPILED = 128
 
 # What TensorFlow raises when XLA cannot compile a graph.
 _NOT_COMPILABLE = (
@@ -32,38 +31,6 @@ _NOT_COMPILABLE = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class ExecutionOptions:
-  """How rounds are compiled; never what they compute.
-
-  Attributes:
-    devices: Names from `devices.configure`; several share each cohort, in
-      contiguous parts.
-    jit: `'on'` compiles the round with XLA, `'off'` runs TensorFlow's own
-      kernels; `'auto'` takes XLA where it compiles, except for convolutions on
-      a CPU, where TensorFlow's kernels are faster.
-    clients: `'loop'` (one after another), `'parallel'` (several at a time on
-      the cores; still summed in order; XLA then compiles the work of a client,
-      not the round); `'auto'` picks `'parallel'` where XLA is not used, and on
-      a CPU for recurrent models and for 100,000 weights or more. Client work
-      with variables is never parallel.
-  """
-
-  devices: tuple[str, ...] = _HOST
-  jit: str = 'auto'
-  clients: str = 'auto'
-
-  def __post_init__(self):
-    if not self.devices:
-      raise ValueError('devices: at least one is needed, got none.')
-    if self.jit not in _JIT:
-      raise ValueError(f'jit: must be one of {_JIT}, got {self.jit!r}.')
-    if self.clients not in _CLIENTS:
-      raise ValueError(
-          f'clients: must be one of {_CLIENTS}, got {self.clients!r}.'
-      )
-
-
 class CompiledRound:
   """`next` of a process, compiled once per cohort shape.
 
@@ -71,10 +38,12 @@ class CompiledRound:
     jit: Whether the last round was compiled with XLA.
     client_devices: Devices that client work of the last round ran on, read off
       the tensors it produced.
-    num_compiled: How many cohort shapes have been compiled so far.
+    num_compiled: How many cohort shapes are kept compiled, the latest 128.
   """
 
-  def __init__(self, next_computation: Any, options: ExecutionOptions):
+  def __init__(
+      self, next_computation: Any, options: options_lib.ExecutionOptions
+  ):
     signature = next_computation.type_signature
     self._options = options
     self._graph = round_graph.RoundGraph(
@@ -83,9 +52,8 @@ class CompiledRound:
     self._state = values.Codec(signature.parameter[0], 'state')
     self._output_types = values.leaf_types(signature.result[1])
     self._result = values.Codec(signature.result)
-    self._functions = {}
-    self._jit_failed = False
-    self.jit = self._wants_jit()
+    self._functions = {}  # And whether XLA compiled each.
+    self.jit = self._jit_now = self._wants_jit()
     self.client_devices: tuple[str, ...] = ()
 
   @property
@@ -132,17 +100,20 @@ class CompiledRound:
 
   def _run(self, leaves, size, stacked):
     key = (size, stacked, tuple(tuple(leaf.shape) for leaf in leaves))
+    # An XLA program runs where it is called, whatever its graph says.
     with tf.device(self._options.devices[0]):
       leaves = [
           leaf if isinstance(leaf, tf.Tensor) else tf.convert_to_tensor(leaf)
           for leaf in leaves
       ]
-    if key not in self._functions:
-      return self._first_run(key, leaves, size, stacked)
-    return self._graph.unpack(self._functions[key](*leaves))
+      if key not in self._functions:
+        return self._first_run(key, leaves, size, stacked)
+      function, self.jit = self._functions[key]
+      return self._graph.unpack(function(*leaves))
 
   def _first_run(self, key, leaves, size, stacked):
     """Compiles and runs; falls back to TensorFlow's kernels under `auto`."""
+    self.jit = self._jit_now
     function = self._build(leaves, size, stacked)
     try:
       results = function(*leaves)
@@ -150,10 +121,12 @@ class CompiledRound:
       if not self.jit or self._options.jit == 'on':
         raise
       logging.info('XLA cannot compile this round: %s', _first_line(error))
-      self._jit_failed, self.jit = True, False
+      self.jit = self._jit_now = False
       function = self._build(leaves, size, stacked)
       results = function(*leaves)
-    self._functions[key] = function
+    self._functions[key] = function, self.jit
+    if len(self._functions) > _MAX_COMPILED:
+      del self._functions[next(iter(self._functions))]
     return self._graph.unpack(results)
 
   def _build(self, leaves, size, stacked):
@@ -162,33 +135,35 @@ class CompiledRound:
         size, jit=self.jit, clients=clients, stacked=stacked
     )
     specs = [tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in leaves]
-    if self._options.devices != _HOST:
+    if self._options.devices != options_lib.HOST:
       return build.get_concrete_function(*specs)
     one_program = self.jit and clients == 'loop'
     return host_call.host_call(build, specs, one_program=one_program)
 
   def _wants_jit(self):
-    if self._options.jit != 'auto' or self._jit_failed:
+    if self._options.jit != 'auto':
       return self._options.jit == 'on'
     if self._graph.needs_host:
       return False
-    return not (self._on_cpu() and self._graph.convolves)
+    return not (self._options.use_cpu and self._graph.convolves)
 
   def _clients(self):
     """'loop' or 'parallel'."""
     if self._options.clients != 'auto':
       return self._options.clients
-    heavy = self._on_cpu() and self._graph.is_heavy
+    heavy = self._options.use_cpu and self._graph.is_heavy
     return 'parallel' if heavy or not self.jit else 'loop'
 
-  def _on_cpu(self):
-    return any('CPU' in device for device in self._options.devices)
+  @property
+  def stacks_sequences(self) -> bool:
+    """Whether data sets may be stacked; a loop on a GPU cannot hold them."""
+    return all('CPU' in device for device in self._options.devices)
 
 
 class Program:
   """A process that runs in this Python process, one compiled call a round."""
 
-  def __init__(self, process: Any, options: ExecutionOptions):
+  def __init__(self, process: Any, options: options_lib.ExecutionOptions):
     self._initialize = local_function.LocalFunction(process.initialize)
     self._round = CompiledRound(process.next, options)
     client_type = process.next.type_signature.parameter[1].member
@@ -230,13 +205,18 @@ class Program:
 
   @property
   def num_compiled(self) -> int:
-    """Number of cohort shapes compiled so far."""
+    """Number of cohort shapes that are kept compiled."""
     return self._round.num_compiled
+
+  @property
+  def client_devices(self) -> tuple[str, ...]:
+    """Devices that client work of the last round ran on, such as 'GPU:0'."""
+    return self._round.client_devices
 
   @property
   def device_report(self) -> str:
     """Where client work of the last round ran; says so if none has run."""
-    ran_on = self._round.client_devices
+    ran_on = self.client_devices
     if not ran_on:
       return 'no round has run yet'
     compiler = 'XLA' if self.jit else 'TensorFlow kernels'
@@ -255,8 +235,8 @@ def compile_process(
   Args:
     process: Process whose `next` takes (state, client values) and returns
       (state, output).
-    jit: See `ExecutionOptions`.
-    clients: See `ExecutionOptions`.
+    jit: See `options.ExecutionOptions`.
+    clients: See `options.ExecutionOptions`.
     devices: Result of `devices.configure`; None calls it.
 
   Returns:
@@ -267,7 +247,7 @@ def compile_process(
     ValueError: If an option is not one of those listed.
   """
   chosen = tuple(devices) if devices else devices_lib.configure()
-  return Program(process, ExecutionOptions(chosen, jit, clients))
+  return Program(process, options_lib.ExecutionOptions(chosen, jit, clients))
 
 
 def stacked_type(client_type: tff.Type) -> tff.Type:

@@ -98,12 +98,15 @@ class RoundGraph:
                       self._part(cohort, first, last, stacked),
                       stacked, parallel, by_client,
                       jit=jit and not by_client and not whole)
-          for index, (first, last) in enumerate(shards) if last > first
+          for index, first, last in shards
       ]
       with tf.device(self._devices[0]):
         total = self._total(partials)
         server = self._update(state + self._global_update(total))
-      probes = [tf.identity(_first(partial)) for partial in partials]
+      probes = [
+          self._probe(index, partial)
+          for (index, *_), partial in zip(shards, partials)
+      ]
       in_range = [total.in_range] if self._secure.used else []
       return server + in_range + probes
 
@@ -147,6 +150,13 @@ class RoundGraph:
     with tf.device(self._devices[index]):
       here = [tf.identity(leaf) for leaf in broadcast]
       return self._unflat(run(*here, *part))
+
+  def _probe(self, index, partial):
+    """A tensor that tells where it was computed: on a GPU no integer does."""
+    leaves = self._flat(partial)
+    leaf = next((x for x in leaves if x.dtype.is_floating), leaves[0])
+    with tf.device(self._devices[index]):
+      return tf.identity(leaf)
 
   def _start(self):
     return Partial(self._zero([]), self._secure.zeros(), tf.constant(True))
@@ -282,11 +292,8 @@ def _within(value, maximum):
   return tf.reduce_all((value >= 0) & (value <= maximum))
 
 
-def _first(partial):
-  return (partial.plain + partial.secure + [partial.in_range])[0]
-
-
 def _shards(size, count):
-  """Contiguous (first, last) parts of a cohort, sizes as equal as can be."""
+  """(index, first, last): parts of a cohort as equal as can be, none empty."""
   bounds = [size * i // count for i in range(count + 1)]
-  return list(zip(bounds[:-1], bounds[1:]))
+  parts = enumerate(zip(bounds, bounds[1:]))
+  return [(i, first, last) for i, (first, last) in parts if last > first]

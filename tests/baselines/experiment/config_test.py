@@ -22,6 +22,8 @@ def test_setting_names_are_unique():
 @pytest.mark.parametrize('wrong, message', [
     ({'batch_size': 0}, 'batch_size must be at least 1, found 0'),
     ({'rounds': 0}, 'rounds must be at least 1'),
+    ({'sampling_seed': 2**63}, 'sampling_seed must be less than 92233720368'),
+    ({'model_seed': 2**64}, 'model_seed must be less than 92233720368'),
     ({'sampling_seed': True}, 'sampling_seed must be a whole number'),
     ({'sampling_seed': 1.0}, 'sampling_seed must be a whole number'),
     ({'dtype': 'float16'}, 'dtype must be one of float32, float64'),

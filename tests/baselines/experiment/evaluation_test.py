@@ -191,7 +191,7 @@ def _spy_on_sizes(evaluator, sizes):
 ])
 def test_few_weights_take_large_batches(
     monkeypatch, convolutional, few_weights, expected):
-  monkeypatch.setattr(evaluation, '_count_threads', lambda: 1)
+  monkeypatch.setattr(evaluation, '_count_threads', lambda _: 1)
   monkeypatch.setattr(evaluation, '_FEW_WEIGHTS', few_weights)
   task, model = _task([(np.ones((5000, 2)), np.ones(5000))], 'float64')
   task = dataclasses.replace(task, convolutional=convolutional)
@@ -209,7 +209,7 @@ def test_threads_change_no_number(monkeypatch):
   ]
   results, sizes = [], []
   for threads in (1, 3):
-    monkeypatch.setattr(evaluation, '_count_threads', lambda n=threads: n)
+    monkeypatch.setattr(evaluation, '_count_threads', lambda _, n=threads: n)
     task, model = _task(
         pairs, 'float64', test=pairs[:1], accuracy_fn=_sign_accuracy
     )
@@ -221,14 +221,36 @@ def test_threads_change_no_number(monkeypatch):
   assert results[0] == results[1]
 
 
-@pytest.mark.parametrize('gpus, threads, expected', [
-    ([], 1, 5), ([], 2, 1), ([], 0, 1), (['gpu'], 1, 1)
+@pytest.mark.parametrize('device, threads, expected', [
+    ('/device:CPU:0', 1, 5), ('/device:CPU:0', 2, 1), ('/device:CPU:0', 0, 1),
+    ('/device:GPU:0', 1, 1),
 ])
 def test_batches_share_the_cores_where_operations_have_one_thread(
-    monkeypatch, gpus, threads, expected):
-  monkeypatch.setattr(tf.config, 'get_visible_devices', lambda _: gpus)
+    monkeypatch, device, threads, expected):
   monkeypatch.setattr(
       tf.config.threading, 'get_intra_op_parallelism_threads', lambda: threads
   )
   monkeypatch.setattr(evaluation.os, 'sched_getaffinity', lambda _: range(5))
-  assert evaluation._count_threads() == expected
+  assert evaluation._count_threads(device) == expected
+
+
+@pytest.mark.parametrize('threads', [1, 3])
+@pytest.mark.parametrize('jit', [False, True])
+@pytest.mark.parametrize('device', ['/device:CPU:0', '/device:CPU:1'])
+def test_work_is_done_on_the_device(monkeypatch, device, jit, threads):
+  monkeypatch.setattr(evaluation, '_count_threads', lambda _: threads)
+  task, model = _task(_CLIENTS, 'float64')
+  evaluator = evaluation.Evaluator(
+      task, model, batch_size=1, jit=jit, device=device
+  )
+  evaluate_batch, places = evaluator._evaluate_batch, []
+
+  def spy(*args):
+    result = evaluate_batch(*args)
+    places.append(result.backing_device[-len(device):])
+    return result
+
+  evaluator._evaluate_batch = spy
+  with tf.device('/device:CPU:0'):
+    evaluator.evaluate(((_WEIGHTS,), ()))
+  assert set(places) == {device}

@@ -379,3 +379,16 @@ def test_new_clients_for_each_round_from_a_generator(workbench, tmp_path):
   assert rows[1]['clients_used'] == '200'
   norms = {row['update_norm'] for row in rows[1:]}
   assert len(norms) == 3
+
+
+def test_required_gpus_must_have_done_the_work(
+    workbench, tmp_path, monkeypatch):
+  # As if TensorFlow listed a GPU, on which nothing then runs.
+  monkeypatch.setattr(
+      execution, 'configure', lambda *_, **__: ('/device:CPU:0',)
+  )
+  with pytest.raises(RuntimeError, match='require_gpu: client work ran on CPU'):
+    _run(workbench, tmp_path / 'run', require_gpu=True)
+  status = run_folder.RunFolder(tmp_path / 'run').read_status()
+  assert status.status == run_folder.FAILED
+  assert 'require_gpu' in status.reason

@@ -26,7 +26,9 @@ def test_task_defaults_are_filled_in():
     ({'data_dir': 'x'}, "data_dir would be ignored.*'x'"),
     ({'task': 'femnist', 'data_source': 'cache'}, 'data_dir must be given'),
     ({'task': 'femnist', 'data_seed': 2}, 'data_seed would be ignored'),
+    ({'task': 'quadratics', 'data_seed': 2}, 'data_seed would be ignored'),
     ({'data_seed': -1}, 'data_seed must be at least 0'),
+    ({'data_seed': 2**63}, 'data_seed must be less than 9223372036854775808'),
 ])
 def test_task_refused(wrong, message):
   with pytest.raises(ValueError, match=message):

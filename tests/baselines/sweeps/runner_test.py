@@ -37,6 +37,23 @@ def _run(points, folder):
     )
 
 
+def test_runs_on_the_same_data_follow_each_other(tmp_path, monkeypatch):
+  deals = []
+  build = workbench.Workbench._build_task
+  monkeypatch.setattr(
+      workbench.Workbench, '_build_task',
+      lambda bench, task: deals.append(task.data_seed) or build(bench, task),
+  )
+  points = [
+      config.replace_settings(point, data_seed=seed)
+      for point in _points('0,1') for seed in (2, 1)
+  ]
+  outcomes = _run(points, tmp_path)
+  assert [o.config for o in outcomes] == points
+  assert [o.status for o in outcomes] == ['finished'] * 4
+  assert deals == [2, 1]
+
+
 def test_points_share_one_program_and_second_call_needs_no_tensorflow(
     tmp_path, monkeypatch
 ):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from baselines.tasks import gpu_operations
 from baselines.tasks import lookups
 
 _TABLE = np.random.default_rng(0).standard_normal((7, 3))
@@ -36,7 +37,7 @@ def _value_and_gradients(function, upstream):
 @pytest.fixture(params=[False, True], ids=['cpu', 'gpu'], autouse=True)
 def has_gpu(request, monkeypatch):
   """Both ways to take gradients are compared, on the CPU."""
-  monkeypatch.setattr(lookups, '_has_gpu', lambda: request.param)
+  monkeypatch.setattr(gpu_operations, 'has_gpu', lambda: request.param)
   return request.param
 
 

@@ -91,6 +91,7 @@ def test_header_is_big_endian():
         (quantizers.GridQuantizer(), 0.1, 1e30),
         (quantizers.QsgdQuantizer(), 3, np.nan),
         (quantizers.QsgdQuantizer(), 3, np.inf),
+        (quantizers.QsgdQuantizer(), 3, 3e19),  # Its square is not finite.
         (quantizers.UniformQuantizer(), 3, np.nan),
         (quantizers.UniformQuantizer(), 3, np.inf),
     ],

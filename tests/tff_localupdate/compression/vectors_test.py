@@ -37,6 +37,11 @@ def test_clip_does_not_repair(entry):
   assert not np.all(np.isfinite(clipped))
 
 
+def test_clip_of_a_norm_that_overflows_is_not_zero():
+  clipped = vectors.clip(tf.constant([3e19, 4e19]), tf.constant(1.0))
+  assert np.all(np.isnan(clipped))
+
+
 def test_types_that_are_vectors():
   vectors.check_value_type('v', tff.TensorType(np.float32, [3]))
   vectors.check_value_type('v', tff.TensorType(np.float64))

@@ -12,7 +12,6 @@ import tensorflow_federated as tff
 
 from tff_localupdate import execution
 from tff_localupdate.execution import forms
-from tff_localupdate.execution import program
 
 
 class State(NamedTuple):
@@ -85,7 +84,7 @@ def test_any_number_of_clients(context, scalar_process, size):
 
 def test_new_shapes_compile_once_each(context, scalar_process):
   compiled = execution.InProcessContext(
-      program.ExecutionOptions(('/device:CPU:0',)))
+      execution.ExecutionOptions(('/device:CPU:0',)))
   tff.framework.set_default_context(compiled)
   state = scalar_process.initialize()
   for size in (3, 5, 3, 5, 3):
@@ -231,6 +230,20 @@ def test_native_program_context_runs_rounds(scalar_process):
   state, totals = asyncio.run(main())
   assert totals == [1.0, 2.0, 4.0]
   assert int(state[1]) == 3
+
+
+def test_one_async_context_serves_several_event_loops(scalar_process):
+  context = execution.AsyncInProcessContext()
+  state = execution.InProcessContext().invoke(scalar_process.initialize, None)
+
+  async def main():
+    rounds = [
+        context.invoke(scalar_process.next, (state, [np.float32(value)]))
+        for value in (1, 2, 3)
+    ]
+    return [total for _, total in await asyncio.gather(*rounds)]
+
+  assert asyncio.run(main()) == asyncio.run(main())
 
 
 @tff.tensorflow.computation(np.int32, STATE)

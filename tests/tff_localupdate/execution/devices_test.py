@@ -9,8 +9,13 @@ import pytest
 import tensorflow as tf
 
 from tests.tff_localupdate.execution.context_test import build_process
+from tests.tff_localupdate.local_update import spec_examples
 from tff_localupdate import execution
+from tff_localupdate import server_optimizers
+from tff_localupdate import theta
 from tff_localupdate.execution import devices
+from tff_localupdate.local_update import client_work
+from tff_localupdate.local_update import process as process_lib
 
 BOTH = ('/device:CPU:0', '/device:CPU:1')
 SIZE = 7
@@ -42,16 +47,48 @@ def test_two_devices_share_a_cohort_and_agree_with_one(jit):
   assert 'ran on CPU:0, CPU:1 (' in two.device_report
 
 
-def test_second_device_works_alone():
-  only, totals = _run(BOTH[1:], 'off')
-  np.testing.assert_allclose(totals, _run(BOTH[:1], 'off')[1], rtol=1e-6)
+@pytest.mark.parametrize('jit', ['off', 'on'])
+def test_second_device_works_alone(jit):
+  only, totals = _run(BOTH[1:], jit)
+  np.testing.assert_allclose(totals, _run(BOTH[:1], jit)[1], rtol=1e-6)
   assert 'ran on CPU:1 (' in only.device_report
 
 
 def test_fewer_clients_than_devices():
   two, totals = _run(BOTH, 'off', size=1)
   np.testing.assert_allclose(totals, _run(BOTH[:1], 'off', size=1)[1])
-  assert 'CPU:0' not in two.device_report or 'CPU:1' not in two.device_report
+  assert two.client_devices == ('CPU:1',)
+
+
+def _local_update():
+  """A process whose sums have an integer leaf before the floating ones."""
+  model = spec_examples.logistic_model(np.float32, (0.0, 0.0))
+  return process_lib.build_local_update(
+      model, theta=theta.Theta.ones(3), batch_size=2, client_learning_rate=0.1,
+      server_optimizer=server_optimizers.build_sgd(0.1),
+  )
+
+
+@pytest.mark.parametrize('clients', ['loop', 'parallel'])
+@pytest.mark.parametrize('jit', ['off', 'on'])
+@pytest.mark.parametrize('chosen', [BOTH[:1], BOTH[1:], BOTH])
+def test_work_and_state_are_where_they_were_asked_for(chosen, jit, clients):
+  program = execution.compile_process(
+      _local_update(), devices=chosen, jit=jit, clients=clients
+  )
+  cohort = client_work.ClientBatches(
+      (np.ones((4, 3, 2, 2), np.float32), np.ones((4, 3, 2), np.float32)),
+      np.full(4, 10, np.int32),
+  )
+  # Whatever device is current where a round is called.
+  with tf.device(BOTH[chosen != BOTH[1:]]):
+    state, _ = program.next(program.initialize(), cohort)
+  assert program.client_devices == tuple(d[-5:] for d in chosen)
+  places = {
+      leaf.backing_device[-5:] for leaf in tf.nest.flatten(state)
+      if leaf.dtype.is_floating
+  }
+  assert places == {chosen[0][-5:]}
 
 
 def test_configure_resolves_names():
@@ -76,6 +113,14 @@ def test_require_gpu_fails_without_one():
     pytest.skip('this machine has a GPU')
   with pytest.raises(RuntimeError, match='require_gpu'):
     devices.configure(require_gpu=True)
+
+
+@pytest.mark.parametrize('allowed', [True, False])
+def test_float32_is_rounded_on_request_only(allowed):
+  devices.configure('CPU:0', tensor_float_32=allowed)
+  for _ in range(2):
+    assert tf.config.experimental.tensor_float_32_execution_enabled() == allowed
+    devices.configure('CPU:0')  # Leaves it.
 
 
 @pytest.mark.parametrize('chosen, variable, gpus, expected', [

@@ -18,16 +18,6 @@ def _process():
       lambda matrix: tf.reduce_sum(tf.linalg.matmul(matrix, matrix)))
 
 
-@pytest.mark.parametrize('options, words', [
-    (dict(jit='maybe'), 'jit'),
-    (dict(clients='all'), 'clients'),
-    (dict(devices=()), 'devices'),
-])
-def test_options_are_checked(options, words):
-  with pytest.raises(ValueError, match=words):
-    program.ExecutionOptions(**options)
-
-
 def test_auto_keeps_convolutions_off_xla_on_cpus():
   def convolve(image):
     kernel = tf.ones([2, 2, 1, 1])
@@ -82,6 +72,39 @@ def test_auto_falls_back_where_xla_cannot_compile():
   _, total = program_.next(
       program_.initialize(), np.array([1.5, 2], np.float32))
   assert total == 3.5 and not program_.jit
+
+
+def test_each_shape_keeps_its_compiler(monkeypatch):
+  build = program.CompiledRound._build
+
+  def fail(*unused_leaves):
+    raise tf.errors.InvalidArgumentError(None, None, 'no such kernel')
+
+  def build_but_not_two(self, leaves, size, stacked):
+    function = build(self, leaves, size, stacked)
+    return fail if self.jit and size == 2 else function
+
+  monkeypatch.setattr(program.CompiledRound, '_build', build_but_not_two)
+  program_ = execution.compile_process(_process(), devices=BOTH[:1])
+  state, seen = program_.initialize(), []
+  for size in (3, 2, 3, 4):
+    state, _ = program_.next(state, np.ones((size, 6, 6), np.float32))
+    seen.append(program_.jit)
+    assert ('XLA' in program_.device_report) == program_.jit
+  assert seen == [True, False, True, False]
+
+
+@pytest.mark.parametrize('kept', [2, 128])
+def test_old_shapes_make_room(monkeypatch, kept):
+  monkeypatch.setattr(program, '_MAX_COMPILED', kept)
+  process = build_process((np.float32, [None]), tf.reduce_sum)
+  program_ = execution.compile_process(process, devices=BOTH[:1])
+  state, totals = program_.initialize(), []
+  for width in (1, 2, 3, 1):
+    state, total = program_.next(state, np.ones((2, width), np.float32))
+    totals.append(total)
+  assert program_.num_compiled == min(kept, 3)
+  assert totals == [2, 12, 90, 210]
 
 
 @pytest.mark.parametrize('jit', ['off', 'on'])

@@ -1,0 +1,24 @@
+"""Options of compilation are checked when they are made."""
+
+import pytest
+
+from tff_localupdate.execution import options
+
+
+@pytest.mark.parametrize('chosen, words', [
+    (dict(jit='maybe'), "jit: must be one of .*, got 'maybe'"),
+    (dict(clients='all'), "clients: must be one of .*, got 'all'"),
+    (dict(devices=()), 'devices: at least one'),
+])
+def test_options_are_checked(chosen, words):
+  with pytest.raises(ValueError, match=words):
+    options.ExecutionOptions(**chosen)
+
+
+@pytest.mark.parametrize('devices, expected', [
+    (options.HOST, True),
+    (('/device:GPU:0',), False),
+    (('/device:GPU:0', '/device:CPU:0'), True),
+])
+def test_one_cpu_is_enough_to_count(devices, expected):
+  assert options.ExecutionOptions(devices).use_cpu == expected
