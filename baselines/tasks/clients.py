@@ -216,7 +216,12 @@ class LazyClients:
     if not positions:
       return ()
     examples = self._read([self.client_ids[i] for i in positions])
-    for i, (x, _) in zip(positions, examples, strict=True):
+    if len(examples) != len(positions):
+      raise ValueError(
+          f'the data are damaged: of {len(positions)} clients '
+          f'{len(examples)} were found.'
+      )
+    for i, (x, _) in zip(positions, examples):
       if len(x) != self.sizes[i]:
         raise ValueError(
             f'the data are damaged: client {self.client_ids[i]!r} should hold'

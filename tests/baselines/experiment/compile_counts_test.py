@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+from tests import sequences
+
 _SMALL = (
     '--rounds=3', '--rounds_per_evaluation=3', '--clients_per_round=2',
     '--batch_size=2',
@@ -42,6 +44,6 @@ def test_other_examples_compile_nothing(tmp_path):
   counts = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
   # A client's program serves all clients and rounds, so there is one alone;
   # epochs, whose batches differ in size, do without XLA.
-  assert dict(zip(_CASES, counts, strict=True)) == {
+  assert dict(sequences.pairs(_CASES, counts)) == {
       name: (int(name != 'epochs'), 0) for name in _CASES
   }

@@ -8,6 +8,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from baselines.tasks import cifar100
+from tests import sequences
 
 
 def _tff_task(**kwargs):
@@ -56,8 +57,8 @@ def _step(model, values, x, y):
 def test_equals_tffs_model_with_its_penalty(perturbed):
   task = _build('synthetic')
   keras = _tff_task(use_synthetic_data=True).model_fn()
-  for variable, value in zip(
-      keras.trainable_variables, perturbed, strict=True
+  for variable, value in sequences.pairs(
+      keras.trainable_variables, perturbed
   ):
     variable.assign(value)  # Also compares the shapes.
   x, y = (feature[:4] for feature in task.train.features)
@@ -78,7 +79,7 @@ def test_equals_tffs_model_with_its_penalty(perturbed):
   # Softmax undoes the shift by the penalty.
   np.testing.assert_allclose(tf.nn.softmax(output), expected_output, atol=1e-6)
   np.testing.assert_allclose(loss, expected_loss, rtol=1e-6)
-  for a, b in zip(expected, gradients, strict=True):
+  for a, b in sequences.pairs(expected, gradients):
     np.testing.assert_allclose(b, a, atol=2e-5 * np.abs(a).max())
 
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from baselines.tasks import femnist
+from tests import sequences
 
 
 def _tff_task(only_digits, **kwargs):
@@ -47,7 +48,7 @@ def test_equals_tffs_model(name, num_classes, size):
   reference = _tff_task(name == 'emnist_digits', use_synthetic_data=True)
   keras = reference.model_fn()
   assert model.input_spec == keras.input_spec
-  for variable, value in zip(keras.trainable_variables, values, strict=True):
+  for variable, value in sequences.pairs(keras.trainable_variables, values):
     variable.assign(value)
   generator = np.random.default_rng(0)
   x = generator.random((20, 28, 28, 1), np.float32)
@@ -68,7 +69,7 @@ def test_equals_tffs_model(name, num_classes, size):
   expected_output, expected_loss, expected = reference_step()
   np.testing.assert_allclose(tf.nn.softmax(logits), expected_output, atol=1e-6)
   np.testing.assert_allclose(loss, expected_loss, rtol=1e-6)
-  for a, b in zip(expected, gradients, strict=True):
+  for a, b in sequences.pairs(expected, gradients):
     np.testing.assert_allclose(b, a, atol=1e-5 * np.abs(a).max())
 
 

@@ -9,6 +9,7 @@ import tensorflow_federated as tff
 
 from baselines.tasks import functional_models
 from baselines.tasks import shakespeare
+from tests import sequences
 
 
 def _tff_task(**kwargs):
@@ -49,7 +50,7 @@ def test_equals_tffs_model(dtype):
       2 * v + 0.02 * np.random.default_rng(1).standard_normal(v.shape)
       for v in values
   )
-  for variable, value in zip(keras.trainable_variables, values, strict=True):
+  for variable, value in sequences.pairs(keras.trainable_variables, values):
     variable.assign(value)
   x, y = _padded_batch()
 
@@ -73,9 +74,9 @@ def test_equals_tffs_model(dtype):
       loss = model.loss(output, y)
     return output, loss, tape.gradient(loss, weights)
 
-  for expected, found in zip(reference_step(), step(), strict=True):
-    for a, b in zip(
-        tf.nest.flatten(expected), tf.nest.flatten(found), strict=True
+  for expected, found in sequences.pairs(reference_step(), step()):
+    for a, b in sequences.pairs(
+        tf.nest.flatten(expected), tf.nest.flatten(found)
     ):
       np.testing.assert_allclose(b, a, atol=1e-5 * np.abs(a).max())
 

@@ -10,6 +10,7 @@ import tensorflow_federated as tff
 
 from baselines.tasks import stackoverflow_data
 from baselines.tasks import stackoverflow_tag
+from tests import sequences
 
 _tff = tff.simulation.datasets.stackoverflow
 
@@ -142,7 +143,7 @@ def test_equals_tffs_model_whose_loss_is_a_sum(model_id, factor):
   task = _build(model=model_id)
   keras = _tff_task(use_synthetic_data=True).model_fn()
   values = _weights(60, 20)
-  for variable, value in zip(keras.trainable_variables, values, strict=True):
+  for variable, value in sequences.pairs(keras.trainable_variables, values):
     variable.assign(value)
   x, y = task.train.features  # 8 examples.
   batch = _bag(x, 60).astype(np.float32), y.astype(np.float32)
@@ -161,7 +162,7 @@ def test_equals_tffs_model_whose_loss_is_a_sum(model_id, factor):
   np.testing.assert_allclose(tf.sigmoid(output), expected_output, atol=1e-6)
   # The loss is a mean over the batch whatever the gradients are.
   np.testing.assert_allclose(8 * loss, expected_loss, rtol=1e-6)
-  for a, b in zip(expected, gradients, strict=True):
+  for a, b in sequences.pairs(expected, gradients):
     np.testing.assert_allclose(factor * b, a, atol=1e-5 * np.abs(a).max())
 
 

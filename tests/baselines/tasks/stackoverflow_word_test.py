@@ -10,6 +10,7 @@ import tensorflow_federated as tff
 
 from baselines.tasks import stackoverflow_data
 from baselines.tasks import stackoverflow_word
+from tests import sequences
 
 _tff = tff.simulation.datasets.stackoverflow
 
@@ -36,7 +37,7 @@ def _assert_equal_examples(found, reference, client_id):
   dataset = datasets.train_preprocess_fn(
       datasets.train_data.create_tf_dataset_for_client(client_id)
   )
-  for a, b in zip(next(dataset.as_numpy_iterator()), found, strict=True):
+  for a, b in sequences.pairs(next(dataset.as_numpy_iterator()), found):
     assert b.dtype == np.int32
     np.testing.assert_array_equal(b, a)
 
@@ -115,7 +116,7 @@ def test_equals_tffs_model(dtype):
       (2 * v + 0.02 * generator.standard_normal(v.shape)).astype(np.float32)
       for v in task.build_model(5, 'float32').initial_weights[0]
   )
-  for variable, value in zip(keras.trainable_variables, values, strict=True):
+  for variable, value in sequences.pairs(keras.trainable_variables, values):
     variable.assign(value)
   x, y = _padded_batch()
 
@@ -142,9 +143,9 @@ def test_equals_tffs_model(dtype):
     gradients = map(tf.convert_to_tensor, tape.gradient(loss, weights))
     return output, loss, tuple(gradients)
 
-  for expected, found in zip(reference_step(), step(), strict=True):
-    for a, b in zip(
-        tf.nest.flatten(expected), tf.nest.flatten(found), strict=True
+  for expected, found in sequences.pairs(reference_step(), step()):
+    for a, b in sequences.pairs(
+        tf.nest.flatten(expected), tf.nest.flatten(found)
     ):
       assert np.isfinite(b).all()
       np.testing.assert_allclose(b, a, atol=1e-5 * np.abs(a).max())
