@@ -21,6 +21,8 @@ _TESTED_BY = {
         'tests/tff_localupdate/execution/context_test.py',
     'tff_localupdate.execution.round_graph':
         'tests/tff_localupdate/execution/program_test.py',
+    'tff_localupdate.execution.secure_sums':
+        'tests/tff_localupdate/execution/context_test.py',
 }
 
 # Folders of tests that mirror no package.

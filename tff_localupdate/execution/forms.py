@@ -17,6 +17,12 @@ from tff_localupdate.execution import graph_defs
 from tff_localupdate.execution import values
 
 _import_numbers = itertools.count()
+# Operations that draw from a stream of the process, also where it is seeded.
+_DRAWS = frozenset((
+    'Multinomial', 'ParameterizedTruncatedNormal', 'RandomGamma',
+    'RandomPoissonV2', 'RandomShuffle', 'RandomStandardNormal',
+    'RandomUniform', 'RandomUniformInt', 'TruncatedNormal',
+))
 
 
 class UnsupportedComputationError(TypeError):
@@ -101,6 +107,8 @@ class ImportedFunction:
     op_types: Names of all TensorFlow operations in it and in its library.
     has_state: Whether it creates variables or tables while it runs.
     loop_depth: How deep its loops are nested; 0 without loops.
+    draws: Names of those operations that draw random numbers of their own, from
+      no seed that is passed in.
   """
 
   def __init__(self, computation: Any):
@@ -115,6 +123,7 @@ class ImportedFunction:
         op in self.op_types for op in ('VarHandleOp', 'HashTableV2')
     )
     self.loop_depth = graph_defs.loop_depth(graph_def)
+    self.draws = self.op_types & _DRAWS
     graph_defs.make_names_unique(graph_def, f'_u{next(_import_numbers)}')
     names = [
         list(_tensor_names(part)) for part in (proto.parameter, proto.result)

@@ -49,6 +49,12 @@ class CompiledRound:
     self._graph = round_graph.RoundGraph(
         forms.map_reduce_form(next_computation), options.devices
     )
+    if self._graph.draws:
+      logging.warning(
+          'This process draws random numbers that are not in its state (%s): '
+          'its rounds repeat neither in a second run nor after a resumption.',
+          ', '.join(self._graph.draws),
+      )
     self._state = values.Codec(signature.parameter[0], 'state')
     self._output_types = values.leaf_types(signature.result[1])
     self._result = values.Codec(signature.result)

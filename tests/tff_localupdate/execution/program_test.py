@@ -94,6 +94,17 @@ def test_each_shape_keeps_its_compiler(monkeypatch):
   assert seen == [True, False, True, False]
 
 
+@pytest.mark.parametrize('draw, warned', [
+    (lambda: tf.random.normal([], seed=1), True),
+    (lambda: tf.random.stateless_normal([], [1, 2]), False),
+])
+def test_draws_that_do_not_repeat_are_warned_of(caplog, draw, warned):
+  process = build_process(np.float32, lambda value: value + draw())
+  execution.compile_process(process, devices=BOTH[:1])
+  assert ('its rounds repeat neither' in caplog.text) == warned
+  assert ('RandomStandardNormal' in caplog.text) == warned
+
+
 @pytest.mark.parametrize('kept', [2, 128])
 def test_old_shapes_make_room(monkeypatch, kept):
   monkeypatch.setattr(program, '_MAX_COMPILED', kept)
