@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any, Optional
+import warnings
 
 import numpy as np
 import tensorflow as tf
@@ -103,6 +104,7 @@ def build_process(
   random_seeds.check_seed('seed', seed)
   weights, dtype = model_weights.checked_weights(model, dtype)
   client_type = _client_type(model.input_spec, rules.local_steps, batch_size)
+  _warn_if_nothing_is_sent(rules)
 
   def initial_values(seed):
     zero = tf.constant(0, tf.int64)
@@ -198,6 +200,16 @@ def local_sgd(local_steps: int) -> rival_round.WorkFn:
     return loss, update
 
   return work
+
+
+def _warn_if_nothing_is_sent(rules: rival_round.RoundRules) -> None:
+  horizon, steps = rules.horizon, rules.local_steps
+  if horizon is not None and horizon < steps:
+    warnings.warn(
+        f'horizon {horizon} is shorter than the {steps} steps of a round: '
+        'nothing will be sent, and nothing learned.',
+        stacklevel=3,
+    )
 
 
 def _client_type(

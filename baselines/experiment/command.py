@@ -1,8 +1,9 @@
 """What all commands share: exit codes, and errors as one line."""
 
-import os
 import sys
 from typing import Callable
+
+from baselines import streams
 
 FINISHED = 0
 FAILED = 1
@@ -28,32 +29,24 @@ def run_command(name: str, main: Callable[[list[str]], int]) -> int:
     main: Called with the command's arguments, returns its exit code.
 
   Returns:
-    The exit code of `main`; `FINISHED` after the help; `BAD_INPUT` after an
-    `InputError`; `STOPPED` after a second SIGINT; `FINISHED` also if nobody
-    reads on.
+    The exit code of `main`, whether somebody reads its output or not;
+    `FINISHED` after the help; `BAD_INPUT` after an `InputError`; `STOPPED`
+    after a SIGINT that no run took.
   """
   # Line by line even into a pipe, so that a log can be followed.
   sys.stdout.reconfigure(line_buffering=True)
-  try:
-    return _run(name, main)
-  except BrokenPipeError:
-    # Whoever read has seen enough. Python flushes once more at its end.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return FINISHED
-
-
-def _run(name: str, main: Callable[[list[str]], int]) -> int:
-  try:
-    return main(sys.argv[1:])
-  except HelpRequested as help_requested:
-    print(help_requested)
-    return FINISHED
-  except InputError as error:
-    report(f'{name}: error: {one_line(error)}')
-    return BAD_INPUT
-  except KeyboardInterrupt:
-    report(f'{name}: stopped at once')
-    return STOPPED
+  with streams.patient():
+    try:
+      return main(sys.argv[1:])
+    except HelpRequested as help_requested:
+      print(help_requested)
+      return FINISHED
+    except InputError as error:
+      report(f'{name}: error: {one_line(error)}')
+      return BAD_INPUT
+    except KeyboardInterrupt:
+      report(f'{name}: stopped at once')
+      return STOPPED
 
 
 def report(text: str) -> None:

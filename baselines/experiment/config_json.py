@@ -107,10 +107,22 @@ def differences(
   )
   names = list(dict.fromkeys([*old, *new]))
   return {
-      name: (old.get(name), new.get(name))
+      name: (setting_value(saved, name), setting_value(asked, name))
       for name in names
       if old.get(name) != new.get(name)
   }
+
+
+def setting_value(
+    config: config_lib.ExperimentConfig, name: str
+) -> settings.Value:
+  """Returns a setting, also one not recorded at its default; None if absent."""
+  for component, values in to_tree(config).items():
+    if name in values:
+      return values[name]
+    if hasattr(config.components[component], name):
+      return getattr(config.components[component], name)
+  return None
 
 
 def _readable(config: config_lib.ExperimentConfig) -> list[str]:

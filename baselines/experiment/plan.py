@@ -92,7 +92,9 @@ def check_cohort(
   if wanted > num_clients:
     raise command.InputError(
         f'clients_per_round must be at most {num_clients}, the number of '
-        f'training clients of task {config.task.task}; found {wanted}.'
+        f'training clients of task {config.task.task} with data_source '
+        f'{config.task.data_source!r} and model {config.task.model!r}; found '
+        f'{wanted}.'
     )
 
 

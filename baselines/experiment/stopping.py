@@ -1,6 +1,10 @@
 """What ends a run before its last round: divergence, or a signal."""
 
+from collections.abc import Iterator, Sequence
+import contextlib
 import math
+import os
+import select
 import signal
 import threading
 from typing import Optional
@@ -8,6 +12,7 @@ from typing import Optional
 from baselines.experiment import command
 from baselines.experiment import records
 
+_SECONDS_TO_END = 1.0
 _LOSSES = ('loss_before_training', 'population_loss')
 
 
@@ -55,8 +60,9 @@ class DivergenceMonitor:
 class Interruption:
   """Turns SIGINT and SIGTERM into a request to stop after the round.
 
-  A context manager. The first signal sets `requested` and gives the signals
-  back to their former handlers, so a second one stops the process at once.
+  A context manager. The first signal sets `requested`; a second one ends the
+  process: as its former handler does, or, where Python cannot run that within a
+  second since a round is at work, with the code 128 + the signal's number.
   """
 
   _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -64,26 +70,60 @@ class Interruption:
   def __init__(self):
     self.requested = False
     self._former = {}
+    self._stack = contextlib.ExitStack()
 
   def __enter__(self) -> 'Interruption':
     # Python lets only the main thread set handlers.
     if threading.current_thread() is threading.main_thread():
+      self._stack.enter_context(_watching(self._SIGNALS))
       for number in self._SIGNALS:
         self._former[number] = signal.signal(number, self._request)
     return self
 
   def __exit__(self, *unused_error) -> None:
     self._give_back()
+    self._stack.close()
 
-  def _request(self, number: int, unused_frame) -> None:
+  def _request(self, unused_number: int, unused_frame) -> None:
     self.requested = True
     self._give_back()
-    command.report(
-        f'{signal.Signals(number).name}: stopping after this round; a second '
-        'signal stops at once'
-    )
 
   def _give_back(self) -> None:
     while self._former:
       number, handler = self._former.popitem()
       signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _watching(numbers: Sequence[int]) -> Iterator[None]:
+  """Looks after signals in a thread: handlers wait for the round at work."""
+  reader, writer = os.pipe()
+  os.set_blocking(writer, False)
+  former = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+  thread = threading.Thread(target=_watch, args=(reader, numbers), daemon=True)
+  thread.start()
+  try:
+    yield
+  finally:
+    signal.set_wakeup_fd(former)
+    os.close(writer)  # Ends the thread.
+    thread.join()
+    os.close(reader)
+
+
+def _watch(reader: int, numbers: Sequence[int]) -> None:
+  asked = False
+  while received := os.read(reader, 1):
+    number = received[0]
+    if number not in numbers:
+      continue
+    if asked:
+      # Time for the former handler, if Python gets to run it.
+      if not select.select([reader], [], [], _SECONDS_TO_END)[0]:
+        os._exit(128 + number)  # pylint: disable=protected-access
+    else:
+      asked = True
+      command.report(
+          f'{signal.Signals(number).name}: stopping after this round; a second '
+          'signal stops at once'
+      )

@@ -196,7 +196,8 @@ class Workbench:
     except (ValueError, OSError) as error:
       raise command.InputError(command.one_line(error)) from error
     self._report(
-        f'task {config.task}: {_population_text(task)} '
+        f'task {config.task}, data: {config.data_source}: '
+        f'{_population_text(task)} '
         f'({time.monotonic() - started:.1f} s)'
     )
     return task

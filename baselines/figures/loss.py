@@ -14,6 +14,7 @@ from baselines.figures import symbols
 _LABELLED = (
     'task',
     'model',
+    'data_source',
     'algorithm',
     'server_optimizer',
     'theta',

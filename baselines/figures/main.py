@@ -4,6 +4,7 @@ import argparse
 import sys
 from typing import NoReturn
 
+from baselines import streams
 from baselines.figures import outputs
 from baselines.figures import registry
 
@@ -48,7 +49,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def run() -> None:
   """The console script."""
-  sys.exit(main(sys.argv[1:]))
+  with streams.patient():
+    code = main(sys.argv[1:])
+  sys.exit(code)
 
 
 if __name__ == '__main__':

@@ -2,7 +2,7 @@
 
 import math
 import pathlib
-from typing import Optional, Sequence
+from typing import Sequence
 
 import pandas as pd
 
@@ -172,7 +172,7 @@ def _row(
     status = f'diverged at round {outcome.round}'
   return {
       'algorithm': dict(key)['algorithm'],
-      **{name: _value(config, name) for name in varied},
+      **{name: config_json.setting_value(config, name) for name in varied},
       **{name: rates[name] for name in (_GAMMA, *TUNED)},
       'sampling_seed': config.run.sampling_seed,
       'data_seed': config.task.data_seed,
@@ -190,16 +190,6 @@ def _row(
       'seconds': round(outcome.seconds, 1),
       'run_id': config_json.run_id(config),
   }
-
-
-def _value(
-    config: config_lib.ExperimentConfig, name: str
-) -> Optional[settings.Value]:
-  """Returns a setting, also one that is not recorded at its default."""
-  for part in config.components.values():
-    if hasattr(part, name):
-      return getattr(part, name)
-  return dict(_settings(config)).get(name)  # The name of the algorithm.
 
 
 def _formatted(table: pd.DataFrame) -> pd.DataFrame:

@@ -65,6 +65,7 @@ _ALLOWED = {
     'baselines.settings': (),
     'baselines.files': (),
     'baselines.flag_files': (),
+    'baselines.streams': (),
     'baselines.tasks': (),
     'baselines.algorithms': (
         'baselines.settings',
@@ -84,12 +85,14 @@ _ALLOWED = {
         'baselines.files',
         'baselines.flag_files',
         'baselines.settings',
+        'baselines.streams',
         'baselines.tasks',
         'tff_localupdate.execution',
         'tff_localupdate.local_update.epoch_draws',
     ),
     'baselines.figures': (
         'baselines.files',
+        'baselines.streams',
         'baselines.tasks.databases',
         'baselines.tasks.downloads',
         'baselines.tasks.registry',

@@ -1,19 +1,34 @@
-"""The examples of the README run as they stand, in its order."""
+"""The examples of README and docs run as they stand, in their order."""
 
 import re
+
+import numpy as np
 
 from tests.structure import sources
 
 
-def test_python_examples_run():
-  text = (sources.ROOT / 'README.md').read_text(encoding='utf-8')
+def _run_examples(name, number):
+  """Runs the examples of a file one after another; returns their names."""
+  text = (sources.ROOT / name).read_text(encoding='utf-8')
   blocks = re.findall(r'```python\n(.*?)```', text, re.DOTALL)
-  assert len(blocks) == 2
+  assert len(blocks) == number
   namespace = {}
   for block in blocks:
-    exec(compile(block, 'README.md', 'exec'), namespace)  # noqa: S102
+    exec(compile(block, name, 'exec'), namespace)  # noqa: S102
+  return namespace
+
+
+def test_python_examples_run():
+  namespace = _run_examples('README.md', 2)
   assert float(namespace['metrics'].loss_before_training) < 5.0
   assert float(namespace['rates']['client_learning_rate']) == 0.0
+
+
+def test_ceal_in_code_of_ones_own_learns():
+  state = _run_examples('docs/ceal.md', 1)['state']
+  found = state.model_weights.trainable[0]
+  np.testing.assert_allclose(found, [0.5, -0.25, 0.1], atol=0.1)
+  assert int(state.time_used) == 1000
 
 
 def test_commands_name_files_that_exist():

@@ -30,7 +30,9 @@ class QuantizedMeanMeasurements(NamedTuple):
 
   Attributes:
     uplink_bits: float64, the bits that a client sent, mean over the clients.
-    total_uplink_bits: int64, the bits that all clients sent together.
+    total_uplink_bits: int64, the bits that all clients sent together. An
+      aggregator does not know which of them had examples: LocalUpdate's empty
+      clients send zeros, and their messages count.
     clients_not_sent: int32, the number of clients for whose value there is no
       message; see `messages.Transmission`.
   """

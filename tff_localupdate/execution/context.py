@@ -107,7 +107,7 @@ def set_default_context(
   Returns:
     The context.
   """
-  chosen = tuple(devices) if devices else devices_lib.configure()
+  chosen = devices_lib.configure() if devices is None else devices
   context = InProcessContext(options_lib.ExecutionOptions(chosen, jit, clients))
   tff.framework.set_default_context(context)
   return context
@@ -125,7 +125,9 @@ class _FederatedRound:
 
   def __call__(self, arg):
     state, clients = arg
-    if not isinstance(clients, (list, tuple)):
+    if isinstance(clients, tff.structure.Struct):  # As tff.program hands over.
+      clients = list(clients)
+    if not isinstance(clients, (list, tuple)) or hasattr(clients, '_fields'):
       raise TypeError(
           'clients: expected a list with one value per client, got '
           f'{type(clients).__name__}.'

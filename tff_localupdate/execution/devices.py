@@ -133,6 +133,8 @@ def _resolve(devices, gpus) -> tuple[str, ...]:
           f'devices: {name!r} is not one of {sorted(known)} that TensorFlow '
           'sees here.'
       )
+  if not resolved:
+    raise ValueError('devices: at least one is needed, got none.')
   if len(set(resolved)) != len(resolved):
     raise ValueError(f'devices: each at most once, got {resolved}.')
   return tuple('/device:' + name for name in resolved)

@@ -12,8 +12,8 @@ class ExecutionOptions:
   """How rounds are compiled; never what they compute.
 
   Attributes:
-    devices: Names from `devices.configure`; several share each cohort, in
-      contiguous parts.
+    devices: Names as `configure` returns them, such as '/device:GPU:0'; several
+      share each cohort, in contiguous parts.
     jit: `'on'` compiles the round with XLA, `'off'` runs TensorFlow's own
       kernels; `'auto'` takes XLA where it compiles, except for convolutions on
       a CPU, where TensorFlow's kernels are faster.
@@ -29,8 +29,14 @@ class ExecutionOptions:
   clients: str = 'auto'
 
   def __post_init__(self):
-    if not self.devices:
-      raise ValueError('devices: at least one is needed, got none.')
+    if isinstance(self.devices, str) or not self.devices or not all(
+        name.startswith('/device:') for name in self.devices
+    ):
+      raise ValueError(
+          'devices: must be names as configure returns them, at least one, got '
+          f'{self.devices!r}.'
+      )
+    object.__setattr__(self, 'devices', tuple(self.devices))
     if self.jit not in _JIT:
       raise ValueError(f'jit: must be one of {_JIT}, got {self.jit!r}.')
     if self.clients not in _CLIENTS:

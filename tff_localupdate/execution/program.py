@@ -173,6 +173,10 @@ class Program:
     self._initialize = local_function.LocalFunction(process.initialize)
     self._round = CompiledRound(process.next, options)
     client_type = process.next.type_signature.parameter[1].member
+    self._takes_list = (
+        isinstance(client_type, tff.types.StructWithPythonType)
+        and client_type.python_container is list
+    )
     self._cohort = values.Codec(stacked_type(client_type), 'cohort')
 
   def initialize(self) -> Any:
@@ -192,9 +196,17 @@ class Program:
       (NumPy).
 
     Raises:
-      TypeError: If state or cohort do not match the process's types.
+      TypeError: If state or cohort do not match the process's types, or the
+        cohort is a list of clients, as `process.next` takes them.
       ValueError: If the leaves disagree about M.
     """
+    # It might pass for one value whose fields are the clients.
+    if isinstance(cohort, list) and not self._takes_list:
+      raise TypeError(
+          "cohort: expected one client's value with leaves stacked over the "
+          f'cohort, [M, ...], got a list of {len(cohort)}; process.next under '
+          'execution.set_default_context() takes a list of clients.'
+      )
     leaves = self._cohort.flatten(cohort)
     sizes = {int(leaf.shape[0]) for leaf in leaves}
     if len(sizes) != 1:
@@ -250,9 +262,11 @@ def compile_process(
 
   Raises:
     forms.UnsupportedComputationError: If `next` is of another shape.
+    TypeError: If clients hold data sets, which cannot be stacked: call
+      `process.next` under `set_default_context()` then.
     ValueError: If an option is not one of those listed.
   """
-  chosen = tuple(devices) if devices else devices_lib.configure()
+  chosen = devices_lib.configure() if devices is None else devices
   return Program(process, options_lib.ExecutionOptions(chosen, jit, clients))
 
 

@@ -84,6 +84,11 @@ def test_horizon_that_cuts_a_round_sends_nothing_in_it(data):
   assert metrics.num_queries == 0
 
 
+def test_horizon_shorter_than_a_round_is_warned_of():
+  with pytest.warns(UserWarning, match='horizon 3 is shorter than the 4 steps'):
+    _fed_paq(horizon=3)
+
+
 def test_empty_clients_are_left_out(data, plain):
   _, program = plain
   state, metrics = program.next(

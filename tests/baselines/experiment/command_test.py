@@ -1,5 +1,6 @@
 """Errors of a command are one line, and exit codes tell what happened."""
 
+import os
 import sys
 
 import pytest
@@ -49,10 +50,17 @@ def test_error_without_message_is_named():
   assert command.one_line(MemoryError()) == 'MemoryError'
 
 
-def test_reader_that_has_gone_is_no_error(monkeypatch, tmp_path):
-  with open(tmp_path / 'output', 'w', encoding='utf-8') as stream:
+def test_the_code_is_that_of_main_also_if_nobody_reads(monkeypatch):
+  reader, writer = os.pipe()
+  os.close(reader)
+  with open(writer, 'w', encoding='utf-8') as stream:
     monkeypatch.setattr(sys, 'stdout', stream)
-    code = command.run_command('name', _raising(BrokenPipeError()))
-    print('lost', flush=True)
-  assert code == command.FINISHED
-  assert not (tmp_path / 'output').read_text()
+    monkeypatch.setattr(sys, 'stderr', stream)
+
+    def main(unused_arguments):
+      for _ in range(3):
+        command.report('a line')
+        print('another', flush=True)
+      return command.DIVERGED
+
+    assert command.run_command('name', main) == command.DIVERGED

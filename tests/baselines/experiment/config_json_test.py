@@ -82,6 +82,9 @@ def test_differences_name_settings_with_both_values():
   )
   assert optimizer['server_momentum'] == (0.0, None)
   assert optimizer['adagrad_epsilon'] == (None, 1e-7)
+  # Records do not hold this one at its default.
+  plain = config.replace_settings(_BASE, fast_paths=False)
+  assert config_json.differences(_BASE, plain) == {'fast_paths': (True, False)}
 
 
 def _config(algorithm, task='scaled_regression', **changes):

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -83,3 +85,27 @@ def test_handlers_are_given_back_without_a_signal():
   with stopping.Interruption():
     assert signal.getsignal(signal.SIGTERM) is not before
   assert signal.getsignal(signal.SIGTERM) is before
+
+
+_BUSY = """
+import hashlib
+from baselines.experiment import stopping
+
+with stopping.Interruption():
+  print('ready', flush=True)
+  hashlib.pbkdf2_hmac('sha256', b'', b'', 10 ** 9)  # No handler can run.
+"""
+
+
+def test_a_second_signal_ends_a_process_that_runs_no_handler():
+  process = subprocess.Popen(
+      [sys.executable, '-c', _BUSY], text=True,
+      stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+  )
+  assert process.stdout.readline() == 'ready\n'
+  process.send_signal(signal.SIGTERM)
+  assert process.stderr.readline().startswith('SIGTERM: stopping after')
+  process.send_signal(signal.SIGINT)
+  assert process.wait(timeout=30) == 130
+  process.stdout.close()
+  process.stderr.close()

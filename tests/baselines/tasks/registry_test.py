@@ -12,7 +12,7 @@ from baselines.tasks import registry
 
 
 def test_unknown_task_lists_the_tasks():
-  with pytest.raises(ValueError, match=r"\['cifar100', .*got 'digit'"):
+  with pytest.raises(ValueError, match=r"\[.*'cifar100', .*got 'digit'"):
     registry.task_entry('digit')
 
 

@@ -232,6 +232,18 @@ def test_native_program_context_runs_rounds(scalar_process):
   assert int(state[1]) == 3
 
 
+def test_native_program_context_takes_clients_of_tensors():
+  pair = build_process((np.float32, [2]), tf.reduce_sum)
+  tff.framework.set_default_context(tff.program.NativeFederatedContext(
+      execution.AsyncInProcessContext()))
+
+  async def main():
+    _, total = pair.next(pair.initialize(), [np.ones(2, np.float32)] * 3)
+    return await tff.program.materialize_value(total)
+
+  assert asyncio.run(main()) == 6.0
+
+
 def test_one_async_context_serves_several_event_loops(scalar_process):
   context = execution.AsyncInProcessContext()
   state = execution.InProcessContext().invoke(scalar_process.initialize, None)

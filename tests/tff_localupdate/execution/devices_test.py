@@ -102,6 +102,7 @@ def test_configure_resolves_names():
     ('CPU:7', "'CPU:7' is not one of"),
     ('CPU:0,CPU:0', 'at most once'),
     ('', 'is not one of'),
+    ((), 'at least one'),
 ])
 def test_configure_refuses_unknown_devices(names, words):
   with pytest.raises(ValueError, match=words):

@@ -8,7 +8,9 @@ from tff_localupdate.execution import options
 @pytest.mark.parametrize('chosen, words', [
     (dict(jit='maybe'), "jit: must be one of .*, got 'maybe'"),
     (dict(clients='all'), "clients: must be one of .*, got 'all'"),
-    (dict(devices=()), 'devices: at least one'),
+    (dict(devices=()), r'devices: must be names .* got \(\)'),
+    (dict(devices='GPU:0'), "devices: must be names .* got 'GPU:0'"),
+    (dict(devices=('GPU:0',)), 'devices: must be names'),
 ])
 def test_options_are_checked(chosen, words):
   with pytest.raises(ValueError, match=words):

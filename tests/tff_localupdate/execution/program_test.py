@@ -135,6 +135,18 @@ def test_parallel_clients_give_the_numbers_of_the_loop(jit):
   np.testing.assert_allclose(results[0], results[1], rtol=1e-6)
 
 
+def test_a_list_of_clients_is_no_cohort():
+  # Two clients of two equal fields would pass for two stacked fields.
+  pair = build_process((np.float32, np.float32), lambda v: v[0] - 2 * v[1])
+  program_ = execution.compile_process(pair, devices=BOTH[:1])
+  clients = [(np.float32(1), np.float32(2)), (np.float32(3), np.float32(5))]
+  state = program_.initialize()
+  with pytest.raises(TypeError, match='cohort: .* stacked .* a list of 2'):
+    program_.next(state, clients)
+  stacked = tuple(np.stack(field) for field in zip(*clients))
+  assert program_.next(state, stacked)[1] == -10
+
+
 def test_cohort_leaves_must_agree_about_their_size():
   pair = build_process((np.float32, np.float32), lambda v: v[0] + v[1])
   program_ = execution.compile_process(pair, devices=BOTH[:1])
