@@ -57,7 +57,6 @@ def summarize(
   rows = records.read_rows(folder.metrics_path, records.columns_of(config))
   population = _column(rows, 'population_loss')
   accuracy = _column(rows, 'test_accuracy')
-  losses = _column(rows, 'loss_before_training')
   seconds = _column(rows, 'round_seconds') + _column(rows, 'evaluation_seconds')
   word = _status(status, config, rows)
   # A run that diverged has no more rounds, however many were wanted.
@@ -73,7 +72,7 @@ def summarize(
       ),
       population_loss=population[-1] if population else None,
       test_accuracy=accuracy[-1] if accuracy else None,
-      last_loss=_last_mean(losses, rounds or len(losses)),
+      last_loss=_last_loss(rows, rounds or max(len(rows) - 1, 1)),
       cumulative_regret=_last(rows, 'cumulative_regret'),
       uplink_bits=_last(rows, 'cumulative_uplink_bits'),
       downlink_bits=_last(rows, 'cumulative_downlink_bits'),
@@ -166,6 +165,8 @@ def _column(rows: list[records.Row], column: str) -> list[float]:
   return [cell for cell in cells if cell is not None]
 
 
-def _last_mean(losses: list[float], rounds: int) -> Optional[float]:
-  last = losses[-min(_MAX_LAST_ROUNDS, math.ceil(rounds / 10)) :]
-  return sum(last) / len(last) if last else None
+def _last_loss(rows: list[records.Row], rounds: int) -> Optional[float]:
+  """Returns the mean loss of the last rounds, of those that have one."""
+  last = rows[-min(_MAX_LAST_ROUNDS, math.ceil(rounds / 10)) :]
+  losses = _column(last, 'loss_before_training')
+  return sum(losses) / len(losses) if losses else None

@@ -66,7 +66,8 @@ def best_points(outcomes: Sequence[summary.RunSummary]) -> dict[Key, str]:
   means = {key: sum(s) / len(s) for key, s in scores.items()}
   ranked = sorted(
       (key for key, mean in means.items() if math.isfinite(mean)),
-      key=lambda key: (means[key], repr(key)),
+      # Of equal scores the smaller rate wins, as in `figures.rate_runs`.
+      key=lambda key: (means[key], _tuned(key), repr(key)),
   )
   found: dict[Key, str] = {}
   seen_groups, seen_families = set(), set()
@@ -77,6 +78,10 @@ def best_points(outcomes: Sequence[summary.RunSummary]) -> dict[Key, str]:
     seen_groups.add(group)
     seen_families.add(family)
   return found
+
+
+def _tuned(key: Key) -> list[float]:
+  return [dict(key).get(name) or 0.0 for name in TUNED]
 
 
 def point_key(config: config_lib.ExperimentConfig) -> Key:

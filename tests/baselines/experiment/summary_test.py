@@ -55,6 +55,12 @@ def test_last_loss_is_of_at_most_100_rounds(tmp_path):
   assert outcome.last_loss == pytest.approx(sum(range(1900, 2000)) / 100)
 
 
+def test_last_loss_is_of_the_last_rounds_that_have_one(tmp_path):
+  losses = [1.0] * 27 + [2.0, None, 4.0]
+  outcome = summary.summarize(_CONFIG, _folder(tmp_path, losses))
+  assert outcome.last_loss == 3.0  # Of rounds 28 and 30.
+
+
 def test_run_that_has_not_started(tmp_path):
   outcome = summary.summarize(_CONFIG, run_folder.RunFolder(tmp_path / 'no'))
   assert outcome.status == 'not started'
@@ -134,11 +140,11 @@ def test_rounds_of_ceal_have_no_number_to_be_compared_with(tmp_path):
       folder.metrics_path, records.columns_of(settings), []
   )
   for r in range(21):
-    writer.write({'round': r, 'loss_before_training': float(r)})
+    writer.write({'round': r, 'loss_before_training': float(r) if r else None})
   writer.close()
   outcome = summary.summarize(settings, folder)
-  # The last tenth of the 21 losses that there are.
-  assert outcome.last_loss == (18 + 19 + 20) / 3
+  # The last tenth of the 20 rounds that there are.
+  assert outcome.last_loss == (19 + 20) / 2
   assert ' of ' not in summary.run_table(outcome).split('status')[1]
 
 

@@ -47,6 +47,11 @@ def test_best_is_the_smallest_mean_loss_for_each_gamma():
   }
 
 
+def test_of_equal_scores_the_smaller_rate_wins():
+  outcomes = [_outcome(0.0, eta, 0.5) for eta in (100.0, 20.0, 3.0)]
+  assert _best(outcomes) == {(0.0, 3.0): 'of all'}
+
+
 @pytest.mark.parametrize('status', ['diverged', 'failed', 'interrupted'])
 def test_run_that_has_not_finished_is_never_best(status):
   outcomes = [_outcome(0.0, 0.1, 0.01, status), _outcome(0.0, 1.0, 0.8)]
