@@ -128,6 +128,8 @@ def _check_rules(field: dataclasses.Field, value: Value) -> None:
     raise ValueError(
         f'{field.name} must be one of {", ".join(rules["choices"])}; {found}'
     )
+  if isinstance(value, str) and not value.strip() and field.default != '':
+    raise ValueError(f'{field.name} must not be empty, {found}')
   if isinstance(value, float) and not math.isfinite(value):
     raise ValueError(f'{field.name} must be finite, {found}')
   if rules['minimum'] is not None and value < rules['minimum']:

@@ -13,7 +13,10 @@ _BAD_INPUT = 2
 
 
 class _Parser(argparse.ArgumentParser):
-  """Reports an error as one line."""
+  """Reports an error as one line; takes no shortened options."""
+
+  def __init__(self, **arguments):
+    super().__init__(allow_abbrev=False, **arguments)
 
   def error(self, message: str) -> NoReturn:
     self.exit(_BAD_INPUT, f'{_NAME}: error: {message}\n')

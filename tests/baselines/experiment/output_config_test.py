@@ -23,3 +23,5 @@ def test_no_setting_has_the_name_of_one_of_the_experiment():
 def test_refused():
   with pytest.raises(ValueError, match='dry_run must be true or false'):
     output_config.OutputConfig(dry_run=1)
+  with pytest.raises(ValueError, match='output_dir must not be empty, found'):
+    output_config.OutputConfig(output_dir=' ')

@@ -44,6 +44,7 @@ def test_bad_input_is_one_line(tmp_path, capsys, output, message):
     ([], 'FIGURE'),
     (['lost'], "invalid choice: 'lost'"),
     (['loss', '--runs', 'a'], '--output'),
+    (['loss', '--runs', 'a', '--outp', 'a.png'], '--output'),
     (['loss', '--runs', 'a', '--output', 'a.xyz'], '.png, .pdf, .svg'),
     (
         ['loss', '--runs', 'a', '--output', 'b.png', '--quantity', 'c'],

@@ -36,7 +36,7 @@ def test_what_does_not_vary_is_the_base():
 
 @pytest.mark.parametrize('lists, message', [
     ({}, 'At least one of sweep_client_learning_rates'),
-    ({'sweep_client_learning_rates': ''}, 'separated by commas'),
+    ({'sweep_client_learning_rates': ''}, 'must not be empty'),
     ({'sweep_client_learning_rates': '0,x'}, 'separated by commas'),
     ({'sweep_server_learning_rates': '1,1.0'}, 'each value once'),
     ({'sweep_sampling_seeds': '1.5'}, 'separated by commas'),
