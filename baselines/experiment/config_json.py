@@ -77,11 +77,6 @@ def to_json(config: config_lib.ExperimentConfig) -> str:
   return json.dumps(to_tree(config), indent=2)
 
 
-def from_json(text: str) -> config_lib.ExperimentConfig:
-  """Rebuilds settings from `to_json`'s text; see `from_tree`."""
-  return from_tree(json.loads(text))
-
-
 def run_id(config: config_lib.ExperimentConfig) -> str:
   """Returns a short name that is the same for the same experiment, always.
 

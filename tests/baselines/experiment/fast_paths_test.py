@@ -64,7 +64,7 @@ def test_records_from_before_the_setting_are_read():
   assert 'fast_paths' not in tree['execution']
   plain = config.replace_settings(config.ExperimentConfig(), fast_paths=False)
   assert config_json.to_tree(plain)['execution']['fast_paths'] is False
-  assert config_json.from_json(config_json.to_json(plain)) == plain
+  assert config_json.from_tree(config_json.to_tree(plain)) == plain
   assert config_json.run_id(plain) != config_json.run_id(
       config.ExperimentConfig()
   )

@@ -1,5 +1,6 @@
 """localupdate-train as a user meets it."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -93,7 +94,7 @@ def test_dry_run_prints_the_whole_configuration(
   output = tmp_path / 'run'
   arguments = ['--dry_run', '--server_optimizer=yogi', f'--output_dir={output}']
   assert main.main(arguments) == command.FINISHED
-  printed = config_json.from_json(capsys.readouterr().out)
+  printed = config_json.from_tree(json.loads(capsys.readouterr().out))
   assert printed.server_optimizer.yogi_beta_2 == 0.99
   assert not output.exists()
 
