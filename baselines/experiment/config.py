@@ -10,6 +10,7 @@
 """
 
 import dataclasses
+import re
 from typing import Any, Optional
 
 from baselines import settings
@@ -22,6 +23,7 @@ from baselines.experiment.task_config import TaskConfig
 from baselines.settings import setting
 
 _DEFAULT_ROUNDS = 100
+_DEVICE = re.compile(r'(/DEVICE:)?[CG]PU:\d+')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,6 +143,15 @@ class ExecutionConfig:
             f'{name} must not be {fast!r} with fast_paths false, which '
             'computes in the plain way.'
         )
+    names = [name.strip().upper() for name in self.devices.split(',')]
+    are_names = all(map(_DEVICE.fullmatch, names))
+    if self.devices != 'auto' and not (
+        are_names and len(set(names)) == len(names)
+    ):
+      raise ValueError(
+          'devices must be auto or different names such as GPU:0,GPU:1, found '
+          f'{self.devices!r}.'
+      )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -111,7 +111,8 @@ def build_ceal(
   Args:
     model: The model; its loss is a mean over the examples of a batch, plus, if
       need be, what depends on the weights only.
-    schedule: The schedules; M and sigma among them.
+    schedule: The schedules; sigma among them, and M, which must be the number
+      of clients in each call.
     horizon: T, the queries of each client. One shorter than the first stage is
       legal, sends nothing, and warns.
     batch_size: B.

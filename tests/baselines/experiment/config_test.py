@@ -52,6 +52,21 @@ def test_replace_settings_finds_components_and_checks_again():
     config.replace_settings(changed, round=1)
 
 
+@pytest.mark.parametrize('devices', [
+    'foo', 'GPU', 'CPU:0,', 'CPU:0,cpu:0', 'auto,GPU:0',
+])
+def test_what_names_no_devices_is_refused(devices):
+  with pytest.raises(ValueError, match=f"devices must .* found '{devices}'"):
+    config.ExecutionConfig(devices=devices)
+
+
+@pytest.mark.parametrize('devices', [
+    'auto', 'gpu:1, GPU:0', '/device:CPU:0',
+])
+def test_names_of_devices(devices):
+  assert config.ExecutionConfig(devices=devices).devices == devices
+
+
 def test_algorithm_of_unknown_type_is_refused():
   with pytest.raises(ValueError, match='algorithm must be a config'):
     config.ExperimentConfig(algorithm=config.RunConfig())
