@@ -64,6 +64,7 @@ def test_initial_state_has_weights_rates_and_seed(task, name):
   assert int(state.seed) == 11 and float(state.step_size) == 0.25
 
 
+@pytest.mark.filterwarnings('ignore:horizon 5 is shorter')
 def test_last_round_asks_for_what_is_left_in_rows_of_the_usual_number(task):
   built = _build(task, 'fed_avg', horizon=5)
   state = built.process.initialize_with_seed(0)
