@@ -1,5 +1,6 @@
 """Computations without client placement, as functions of this process."""
 
+import functools
 from typing import Any, Sequence
 
 import tensorflow as tf
@@ -16,22 +17,26 @@ class LocalFunction:
     self._parameter = values.Codec(signature.parameter, 'argument')
     self._result = values.Codec(signature.result)
     self._imported = forms.ImportedFunction(forms.local_form(computation))
+    self._specs = [values.leaf_spec(t) for t in self._parameter.leaf_types]
+
+  @functools.cached_property
+  def _function(self):
     # A trace makes the call atomic: eager calls would not order initializers.
-    self._function = tf.function(
-        lambda leaves: self._imported(leaves), autograph=False
-    )
+    # Made without a call, of which TensorFlow would say that it traces often.
+    return tf.function(
+        lambda *leaves: self._imported(leaves), autograph=False
+    ).get_concrete_function(*self._specs)
 
   def __call__(self, arg: Any) -> Any:
     return self.call_flat(self._parameter.flatten(arg))
 
   def call_flat(self, leaves: Sequence[Any], as_numpy: bool = True) -> Any:
     """Calls with flat leaves; gives a packed result."""
-    specs = [values.leaf_spec(t) for t in self._parameter.leaf_types]
     tensors = [
         tf.convert_to_tensor(leaf, spec.dtype)
-        for leaf, spec in zip(leaves, specs)
+        for leaf, spec in zip(leaves, self._specs)
     ]
-    results = self._function(tensors)
+    results = self._function(*tensors)
     if as_numpy:
       results = [
           values.to_numpy(leaf, leaf_type)

@@ -110,6 +110,17 @@ def test_data_sets_and_lists_as_sequences(context):
   assert total == 7.0
 
 
+def test_many_computations_are_no_retracing_to_warn_of(context, monkeypatch):
+  warned = []
+  monkeypatch.setattr(
+      tf.get_logger(), 'warning', lambda text, *args: warned.append(text)
+  )
+  for _ in range(8):
+    add = tff.tensorflow.computation(lambda a: a + 1, np.int32)
+    assert add(1) == 2
+  assert not warned
+
+
 def test_plain_computations_run_here(context):
   @tff.tensorflow.computation(np.int32, np.int32)
   def add(a, b):
