@@ -112,11 +112,11 @@ def setting_value(
     config: config_lib.ExperimentConfig, name: str
 ) -> settings.Value:
   """Returns a setting, also one not recorded at its default; None if absent."""
-  for component, values in to_tree(config).items():
-    if name in values:
-      return values[name]
-    if hasattr(config.components[component], name):
-      return getattr(config.components[component], name)
+  if name == 'algorithm':
+    return algorithms.algorithm_name(config.algorithm)
+  for part in config.components.values():
+    if hasattr(part, name):
+      return getattr(part, name)
   return None
 
 

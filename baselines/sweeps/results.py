@@ -81,7 +81,8 @@ def best_points(outcomes: Sequence[summary.RunSummary]) -> dict[Key, str]:
 
 
 def _tuned(key: Key) -> list[float]:
-  return [dict(key).get(name) or 0.0 for name in TUNED]
+  settings_of_point = dict(key)
+  return [settings_of_point.get(name) or 0.0 for name in TUNED]
 
 
 def point_key(config: config_lib.ExperimentConfig) -> Key:

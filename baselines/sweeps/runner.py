@@ -24,9 +24,10 @@ def run_points(
 ) -> list[summary.RunSummary]:
   """Runs all points that are not done; loads TensorFlow only if there are any.
 
-  They share task, compiled program and evaluator. A point that fails is
-  reported and the next one runs; after all others it is tried once more. An
-  interruption ends the sweep after the round at work.
+  They share compiled program and evaluator; those on the same data follow each
+  other and share the task. A point that fails is reported and the next one
+  runs; after all others it is tried once more. An interruption ends the sweep
+  after the round at work.
 
   Args:
     configs: The points; data and devices are those of the first one.
@@ -78,10 +79,8 @@ def _run_all(plans, interruption, tensorboard):
   workbench = workbench_lib.Workbench()
   workbench.check(plans[0].config)
   # Runs on the same data follow each other: the workbench keeps one task.
-  first = {}
-  for number, plan in enumerate(plans):
-    first.setdefault(plan.config.task, number)
-  plans = sorted(plans, key=lambda plan: first[plan.config.task])
+  tasks = list(dict.fromkeys(plan.config.task for plan in plans))
+  plans = sorted(plans, key=lambda plan: tasks.index(plan.config.task))
 
   def run_one(label, plan):
     command.report(f'[{label}] {plan.folder.path.name}')

@@ -101,8 +101,8 @@ def set_default_context(
 
   Args:
     devices: Result of `devices.configure`; None calls it.
-    jit: See `options_lib.ExecutionOptions`.
-    clients: See `options_lib.ExecutionOptions`.
+    jit: See `options.ExecutionOptions`.
+    clients: See `options.ExecutionOptions`.
 
   Returns:
     The context.

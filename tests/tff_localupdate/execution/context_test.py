@@ -12,6 +12,8 @@ import tensorflow_federated as tff
 
 from tff_localupdate import execution
 from tff_localupdate.execution import forms
+from tff_localupdate.execution import program
+from tff_localupdate.execution import round_graph
 
 
 class State(NamedTuple):
@@ -108,6 +110,27 @@ def test_data_sets_and_lists_as_sequences(context):
   assert total == 4.0
   _, total = process.next(process.initialize(), [[np.float32(7)], []])
   assert total == 7.0
+
+
+def test_data_sets_that_cannot_be_stacked_give_the_same(
+    context, monkeypatch):
+  process = build_process(
+      tff.SequenceType(np.float32),
+      lambda data: data.reduce(0.0, lambda a, b: a + b))
+  data = [tf.data.Dataset.from_tensor_slices([1.0, n]) for n in (2.0, 5.0)]
+  shapes = []
+  build = round_graph.RoundGraph.build
+
+  def spy(self, size, **kwargs):
+    shapes.append(kwargs['stacked'])
+    return build(self, size, **kwargs)
+
+  monkeypatch.setattr(round_graph.RoundGraph, 'build', spy)
+  # As on a GPU, where a loop cannot hold data sets.
+  monkeypatch.setattr(
+      program.CompiledRound, 'stacks_sequences', property(lambda self: False))
+  _, total = process.next(process.initialize(), data)
+  assert total == 9.0 and shapes == [False]
 
 
 def test_many_computations_are_no_retracing_to_warn_of(context, monkeypatch):
