@@ -68,8 +68,6 @@ class Recorder(contextlib.AbstractContextManager):
   def flush_to_disk(self) -> None:
     """Makes all rows survive a crash of the machine."""
     self._writer.flush_to_disk()
-    if self._events is not None:
-      self._events.flush()
 
   def __exit__(self, *unused_error) -> None:
     self._progress.close()

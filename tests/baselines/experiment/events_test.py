@@ -1,5 +1,8 @@
 """TensorBoard gets the numbers of metrics.csv."""
 
+from tensorboard.backend.event_processing import event_accumulator
+from tensorboard.plugins.hparams import metadata
+from tensorboard.plugins.hparams import plugin_data_pb2
 import tensorflow as tf
 
 from baselines.algorithms import horizon_configs
@@ -31,7 +34,7 @@ def test_numbers_and_steps(tmp_path):
         'epoch': 5,
         'round_seconds': 0.25,
     }, columns))
-  writer.flush()
+  # Before the file is closed: a killed run has shown all its rounds.
   assert _read(tmp_path) == {
       (0, 'training/loss_before_training'): 2.0,
       (1, 'training/loss_before_training'): 3.0,
@@ -44,3 +47,29 @@ def test_numbers_and_steps(tmp_path):
       (2, 'machine/round_seconds'): 0.25,
   }
   writer.close()
+
+
+def test_tensorboard_reads_a_run_that_went_on(tmp_path):
+  settings = config.ExperimentConfig(
+      config.TaskConfig('scaled_regression'), horizon_configs.CealConfig()
+  )
+  columns = records.columns_of(settings)
+  for part in ((0, 1), (2, 3)):
+    writer = events.EventWriter(tmp_path / 'events')
+    if not part[0]:
+      writer.write_settings(settings, 'a-run')
+    for r in part:
+      writer.write(records.format_row({'round': r, 'epoch': 2 * r}, columns))
+    writer.close()
+  accumulator = event_accumulator.EventAccumulator(str(tmp_path / 'events'))
+  accumulator.Reload()
+  scalars = accumulator.Scalars('training/epoch')
+  found = [(event.step, event.value) for event in scalars]
+  assert found == [(r, 2.0 * r) for r in range(4)]
+  content = accumulator.PluginTagToContent(metadata.PLUGIN_NAME)
+  started = metadata.parse_session_start_info_plugin_data(
+      content[metadata.SESSION_START_INFO_TAG]
+  )
+  assert isinstance(started, plugin_data_pb2.SessionStartInfo)
+  assert started.hparams['task'].string_value == 'scaled_regression'
+  assert started.hparams['horizon'].number_value == settings.algorithm.horizon
