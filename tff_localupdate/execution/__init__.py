@@ -5,7 +5,8 @@
 - `values`: Python values to flat tensors and back, by TFF type.
 - `local_function`: computations without clients.
 - `round_graph`: the graph of one round.
-- `program`: the fused round, one compiled function per cohort shape.
+- `compiled_round`: the fused round, one compiled function per cohort shape.
+- `program`: a process with its fused round.
 - `context`: the same, as the contexts that TFF itself calls.
 """
 

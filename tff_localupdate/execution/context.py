@@ -9,10 +9,10 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tff_localupdate.execution import compiled_round as compiled_round_lib
 from tff_localupdate.execution import devices as devices_lib
 from tff_localupdate.execution import local_function
 from tff_localupdate.execution import options as options_lib
-from tff_localupdate.execution import program
 from tff_localupdate.execution import values
 
 _MAX_COMPILED = 128
@@ -55,7 +55,7 @@ class InProcessContext(tff.framework.SyncContext):
     run = self._look_up(comp)
     return run(arg)
 
-  def compiled_round(self, comp: Any) -> program.CompiledRound:
+  def compiled_round(self, comp: Any) -> compiled_round_lib.CompiledRound:
     """The compiled form of a `next`, for its device report."""
     run = self._look_up(comp)
     if not isinstance(run, _FederatedRound):
@@ -117,7 +117,8 @@ class _FederatedRound:
   """`next` with client values given one by one, as TFF's callers do."""
 
   def __init__(self, comp, options):
-    self.round = program.CompiledRound(comp, options)  # checks the type
+    # First, as it checks the type.
+    self.round = compiled_round_lib.CompiledRound(comp, options)
     self._codec = values.Codec(comp.type_signature.parameter[1].member)
     self._has_sequences = any(
         isinstance(leaf, tff.SequenceType) for leaf in self._codec.leaf_types

@@ -11,8 +11,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_localupdate import execution
+from tff_localupdate.execution import compiled_round
 from tff_localupdate.execution import forms
-from tff_localupdate.execution import program
 from tff_localupdate.execution import round_graph
 
 
@@ -128,7 +128,8 @@ def test_data_sets_that_cannot_be_stacked_give_the_same(
   monkeypatch.setattr(round_graph.RoundGraph, 'build', spy)
   # As on a GPU, where a loop cannot hold data sets.
   monkeypatch.setattr(
-      program.CompiledRound, 'stacks_sequences', property(lambda self: False))
+      compiled_round.CompiledRound, 'stacks_sequences',
+      property(lambda self: False))
   _, total = process.next(process.initialize(), data)
   assert total == 9.0 and shapes == [False]
 

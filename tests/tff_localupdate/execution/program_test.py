@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from tests.tff_localupdate.execution.context_test import build_process
 from tff_localupdate import execution
-from tff_localupdate.execution import program
 from tff_localupdate.execution import round_graph
 
 BOTH = ('/device:CPU:0', '/device:CPU:1')
@@ -74,26 +73,6 @@ def test_auto_falls_back_where_xla_cannot_compile():
   assert total == 3.5 and not program_.jit
 
 
-def test_each_shape_keeps_its_compiler(monkeypatch):
-  build = program.CompiledRound._build
-
-  def fail(*unused_leaves):
-    raise tf.errors.InvalidArgumentError(None, None, 'no such kernel')
-
-  def build_but_not_two(self, leaves, size, stacked):
-    function = build(self, leaves, size, stacked)
-    return fail if self.jit and size == 2 else function
-
-  monkeypatch.setattr(program.CompiledRound, '_build', build_but_not_two)
-  program_ = execution.compile_process(_process(), devices=BOTH[:1])
-  state, seen = program_.initialize(), []
-  for size in (3, 2, 3, 4):
-    state, _ = program_.next(state, np.ones((size, 6, 6), np.float32))
-    seen.append(program_.jit)
-    assert ('XLA' in program_.device_report) == program_.jit
-  assert seen == [True, False, True, False]
-
-
 @pytest.mark.parametrize('draw, warned', [
     (lambda: tf.random.normal([], seed=1), True),
     (lambda: tf.random.stateless_normal([], [1, 2]), False),
@@ -103,19 +82,6 @@ def test_draws_that_do_not_repeat_are_warned_of(caplog, draw, warned):
   execution.compile_process(process, devices=BOTH[:1])
   assert ('its rounds repeat neither' in caplog.text) == warned
   assert ('RandomStandardNormal' in caplog.text) == warned
-
-
-@pytest.mark.parametrize('kept', [2, 128])
-def test_old_shapes_make_room(monkeypatch, kept):
-  monkeypatch.setattr(program, '_MAX_COMPILED', kept)
-  process = build_process((np.float32, [None]), tf.reduce_sum)
-  program_ = execution.compile_process(process, devices=BOTH[:1])
-  state, totals = program_.initialize(), []
-  for width in (1, 2, 3, 1):
-    state, total = program_.next(state, np.ones((2, width), np.float32))
-    totals.append(total)
-  assert program_.num_compiled == min(kept, 3)
-  assert totals == [2, 12, 90, 210]
 
 
 @pytest.mark.parametrize('jit', ['off', 'on'])

@@ -1,0 +1,203 @@
+"""The fused round: a whole federated round as one TensorFlow function.
+
+prepare -> for each client: work, accumulate in order -> merge the devices'
+partial sums in order -> report -> update, all inside one compiled function
+per (process, cohort size, shapes); without XLA, sizes that the type leaves open
+stay open. The state never leaves the device, and the order of summation is
+fixed, so equal seeds give equal bits on one device.
+"""
+
+import itertools
+import logging
+from typing import Any, Sequence
+
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from tff_localupdate.execution import devices as devices_lib
+from tff_localupdate.execution import forms
+from tff_localupdate.execution import host_call
+from tff_localupdate.execution import options as options_lib
+from tff_localupdate.execution import round_graph
+from tff_localupdate.execution import values
+
+# Cohorts whose clients differ in shape come in ever new combinations.
+_MAX_COMPILED = 128
+
+# What TensorFlow raises when XLA cannot compile a graph.
+_NOT_COMPILABLE = (
+    tf.errors.InvalidArgumentError,
+    tf.errors.UnimplementedError,
+    tf.errors.NotFoundError,
+)
+
+
+class CompiledRound:
+  """`next` of a process, compiled once per cohort shape.
+
+  XLA compiles each shape by itself; TensorFlow's kernels take all that differ
+  only in sizes that the type of a client leaves open, such as the number of
+  batches.
+
+  Attributes:
+    jit: Whether the last round was compiled with XLA.
+    client_devices: Devices that client work of the last round ran on, read off
+      the tensors it produced.
+    num_compiled: How many cohort shapes are kept compiled, the latest 128.
+  """
+
+  def __init__(
+      self, next_computation: Any, options: options_lib.ExecutionOptions
+  ):
+    signature = next_computation.type_signature
+    self._options = options
+    self._graph = round_graph.RoundGraph(
+        forms.map_reduce_form(next_computation), options.devices
+    )
+    if self._graph.draws:
+      logging.warning(
+          'This process draws random numbers that are not in its state (%s): '
+          'its rounds repeat neither in a second run nor after a resumption.',
+          ', '.join(self._graph.draws),
+      )
+    self._state = values.Codec(signature.parameter[0], 'state')
+    self._client_types = values.leaf_types(signature.parameter[1])
+    self._output_types = values.leaf_types(signature.result[1])
+    self._result = values.Codec(signature.result)
+    self._functions = {}  # And whether XLA compiled each.
+    self.jit = self._jit_now = self._wants_jit()
+    self.client_devices: tuple[str, ...] = ()
+
+  @property
+  def num_compiled(self) -> int:
+    return len(self._functions)
+
+  def __call__(
+      self, state: Any, cohort: Sequence[Any], size: int, stacked: bool = True
+  ) -> Any:
+    """Runs one round.
+
+    Args:
+      state: Server state, by the process's type.
+      cohort: Leaves of the clients' values, each stacked over the cohort to
+        `[M, ...]`; all leaves of the first client, then of the second, ...,
+        if not `stacked`.
+      size: M, the number of clients; may be 0.
+      stacked: False for clients whose leaves differ in shape. Such a round is
+        traced client by client and anew for each combination of shapes.
+
+    Returns:
+      `(state, output)`: the state as tensors on the device, the output as
+      NumPy values.
+
+    Raises:
+      ValueError: If a secure sum's input is out of its declared range.
+    """
+    server = self._state.flatten(state)
+    results = self._run(server + list(cohort), size, stacked)
+    self.client_devices = tuple(
+        devices_lib.short_name(probe.backing_device) for probe in results.probes
+    )
+    if results.in_range is not None and not bool(results.in_range):
+      raise ValueError(
+          'A client\'s input to a secure sum is outside the range that its bit '
+          'width or maximum declares; the round was dropped.'
+      )
+    split = len(results.server) - len(self._output_types)
+    output = [
+        values.to_numpy(leaf, leaf_type)
+        for leaf, leaf_type in zip(results.server[split:], self._output_types)
+    ]
+    return self._result.pack(results.server[:split] + output)
+
+  def _run(self, leaves, size, stacked):
+    key = (size, stacked, self._shapes(leaves, stacked))
+    # An XLA program runs where it is called, whatever its graph says.
+    with tf.device(self._options.devices[0]):
+      leaves = [
+          leaf if isinstance(leaf, tf.Tensor) else tf.convert_to_tensor(leaf)
+          for leaf in leaves
+      ]
+      if key not in self._functions:
+        return self._first_run(key, leaves, size, stacked)
+      function, self.jit = self._functions[key]
+      return self._graph.unpack(function(*leaves))
+
+  def _first_run(self, key, leaves, size, stacked):
+    """Compiles and runs; falls back to TensorFlow's kernels under `auto`."""
+    self.jit = self._jit_now
+    function = self._build(key, leaves)
+    try:
+      results = function(*leaves)
+    except _NOT_COMPILABLE as error:
+      if not self.jit or self._options.jit == 'on':
+        raise
+      logging.info('XLA cannot compile this round: %s', _first_line(error))
+      self.jit = self._jit_now = False
+      key = (size, stacked, self._shapes(leaves, stacked))
+      function = self._build(key, leaves)
+      results = function(*leaves)
+    self._functions[key] = function, self.jit
+    if len(self._functions) > _MAX_COMPILED:
+      del self._functions[next(iter(self._functions))]
+    return self._graph.unpack(results)
+
+  def _shapes(self, leaves, stacked):
+    """Shapes of the leaves as the function for them takes them."""
+    shapes = [tuple(leaf.shape) for leaf in leaves]
+    if self._jit_now:
+      return tuple(shapes)
+    split = len(self._state.leaf_types)
+    types = itertools.cycle(self._client_types)
+    return (
+        *shapes[:split],
+        *(_opened(*pair, stacked) for pair in zip(shapes[split:], types)),
+    )
+
+  def _build(self, key, leaves):
+    size, stacked, shapes = key
+    clients = self._clients()
+    build = self._graph.build(
+        size, jit=self.jit, clients=clients, stacked=stacked
+    )
+    specs = [
+        tf.TensorSpec(shape, leaf.dtype) for shape, leaf in zip(shapes, leaves)
+    ]
+    if self._options.devices != options_lib.HOST:
+      return build.get_concrete_function(*specs)
+    one_program = self.jit and clients == 'loop'
+    return host_call.host_call(build, specs, one_program=one_program)
+
+  def _wants_jit(self):
+    if self._options.jit != 'auto':
+      return self._options.jit == 'on'
+    if self._graph.needs_host:
+      return False
+    return not (self._options.use_cpu and self._graph.convolves)
+
+  def _clients(self):
+    """'loop' or 'parallel'."""
+    if self._options.clients != 'auto':
+      return self._options.clients
+    heavy = self._options.use_cpu and self._graph.is_heavy
+    return 'parallel' if heavy or not self.jit else 'loop'
+
+  @property
+  def stacks_sequences(self) -> bool:
+    """Whether data sets may be stacked; a loop on a GPU cannot hold them."""
+    return all('CPU' in device for device in self._options.devices)
+
+
+def _opened(shape, client_type, stacked):
+  """The shape of a client's leaf, open where its type is."""
+  if not isinstance(client_type, tff.TensorType) or (
+      tf.TensorShape(client_type.shape).rank is None
+  ):
+    return shape
+  first = int(stacked)  # The axis of the clients.
+  own = zip(shape[first:], client_type.shape)
+  return (*shape[:first], *(None if n is None else size for size, n in own))
+
+
+def _first_line(error):
+  return str(error).strip().splitlines()[0][:200]
