@@ -1,15 +1,18 @@
 """Flag files: those that come with the package, by name, and any other.
 
 A file holds a flag a line; lines that start with # are comments. It may hold
-`--preset` and `--flagfile` itself.
+`--preset` and `--flagfile` itself. A preset whose first line says that it is
+part of another one holds the algorithm without the task.
 """
 
 import pathlib
+import re
 from typing import Sequence
 
 _FOLDER = pathlib.Path(__file__).parent / 'presets'
 _PRESET = ('--preset', '-preset')
 _FLAGFILE = ('--flagfile', '-flagfile')
+_PART = re.compile(r'# Part of (\w+):')
 
 
 def names() -> list[str]:
@@ -25,10 +28,28 @@ def expand(arguments: Sequence[str]) -> list[str]:
       `--flagfile=PATH` or `--flagfile PATH`.
 
   Raises:
-    ValueError: If there is no such preset (lists those there are), or a file
-      cannot be read or holds itself.
+    ValueError: If there is no such preset (lists those there are), a file
+      cannot be read or holds itself, or a preset is part of another one and no
+      task is given.
   """
-  return _expand(arguments, ())
+  expanded = _expand(arguments, ())
+  names_task = any(
+      flag.lstrip('-').partition('=')[0] == 'task' for flag in expanded
+  )
+  for argument in () if names_task else arguments:
+    flag, _, name = argument.partition('=')
+    if flag in _PRESET:
+      _check_whole(name)
+  return expanded
+
+
+def _check_whole(name: str) -> None:
+  part = _PART.match(_preset_path(name).read_text(encoding='utf-8'))
+  if part:
+    raise ValueError(
+        f'preset {name} is part of {part.group(1)} and leaves the task open: '
+        f'task must be given, or --preset={part.group(1)} before it.'
+    )
 
 
 def _expand(

@@ -88,3 +88,25 @@ def test_file_that_cannot_be_read_is_refused(
   (tmp_path / 'binary').write_bytes(b'\xff\xfe\x00')
   with pytest.raises(ValueError, match='flagfile must be a file that can be'):
     flag_files.expand([f'--flagfile={name}'])
+
+
+def test_part_of_a_preset_needs_a_task(folder, tmp_path):
+  (tmp_path / 'part.flags').write_text('# Part of base: a.\n--algorithm=b\n')
+  with pytest.raises(
+      ValueError, match='preset part is part of base and .* task must be given'
+  ):
+    flag_files.expand(['--rounds=1', '--preset=part'])
+  for task in (['--preset=base'], ['--task=x'], ['-task', 'x']):
+    assert '--algorithm=b' in flag_files.expand([*task, '--preset=part'])
+
+
+@pytest.mark.parametrize('paper', ['paper2_mnist', 'paper2_synthetic'])
+def test_shipped_parts_say_of_what(paper):
+  for name in flag_files.names():
+    if name.startswith(paper) and name.count('_') > 1:
+      try:
+        flags = flag_files.expand([f'--preset={name}'])
+      except ValueError as error:
+        assert f'is part of {paper} and' in str(error)
+      else:
+        assert any(flag.startswith('--task=') for flag in flags)
