@@ -62,20 +62,25 @@ class LeastSquares:
   def gradient_variance(self, point: np.ndarray) -> float:
     """Returns E |g - grad f|^2, g the gradient of one example drawn by w."""
     residuals = self.features @ point - self.labels
-    squares = np.einsum('ni,ni->n', self.features, self.features)
-    second = self.example_weights @ (squares * residuals**2)
-    first = np.sum(self.gradient(point) ** 2)
-    return float(4.0 * self.loss_scale**2 * second - first)
+    noise = 2.0 * self.loss_scale * residuals[:, np.newaxis] * self.features
+    noise -= self.gradient(point)
+    return float(self.example_weights @ np.einsum('ni,ni->n', noise, noise))
 
   @functools.cached_property
   def minimizer(self) -> np.ndarray:
     """x*, [d]; the one of least norm if there are many."""
+    # Of the examples, not of H, whose condition number is the square.
+    roots = np.sqrt(self.example_weights)
+    left, sizes, right = np.linalg.svd(
+        roots[:, np.newaxis] * self.features, full_matrices=False
+    )
+    least = sizes[0] * max(self.features.shape) * np.finfo(np.float64).eps
+    inverse = np.zeros_like(sizes)
+    np.divide(1.0, sizes, out=inverse, where=sizes > least)
     point = np.zeros(self.dimension)
-    # The second and third refine the first, by the residuals of the examples.
-    for _ in range(3):
-      point -= np.linalg.lstsq(self.hessian, self.gradient(point), rcond=None)[
-          0
-      ]
+    for _ in range(3):  # The second and third refine the first.
+      residuals = roots * (self.labels - self.features @ point)
+      point += right.T @ (inverse * (left.T @ residuals))
     return point
 
   @functools.cached_property

@@ -20,7 +20,7 @@ _POINT_TOLERANCE = 1e-10
 _NEWTON_STEPS = 100
 _HALVINGS = 30
 # In the key: to be changed when the solver is.
-_VERSION = 1
+_VERSION = 2
 
 SolvableObjective = Union[
     least_squares.LeastSquares, softmax_regression.SoftmaxRegression

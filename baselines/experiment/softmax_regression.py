@@ -105,7 +105,8 @@ class SoftmaxRegression:
     squares = np.einsum('nf,nf->n', self.features, self.features)
     second = self.example_weights @ (squares * np.sum(errors**2, axis=1))
     # The penalty's part is the same for all examples.
-    return float(second - np.sum(self._pull_back(errors) ** 2))
+    # Not below 0, where all examples have the same gradient.
+    return max(0.0, float(second - np.sum(self._pull_back(errors) ** 2)))
 
   def hessian_products_at(
       self, point: np.ndarray

@@ -153,10 +153,9 @@ def tail_error(law: reciprocal.UpdateLaw, run: RunSettings) -> float:
   squares = reciprocal_process.squared_distances(*arguments)
   variances = squares - (means - float(law.minimizer)) ** 2
   variances = np.maximum(variances[-run.num_averaged :], 0.0)
-  gap = eta * float(law.slope)
-  rho = 1.0 - gap
-  num_later = np.arange(run.num_averaged)[::-1]
-  factors = 1.0 + 2.0 * rho * (1.0 - rho**num_later) / gap
+  rho = 1.0 - eta * float(law.slope)
+  shared = np.cumsum(rho ** np.arange(1, run.num_averaged))
+  factors = 1.0 + 2.0 * np.append(shared[::-1], 0.0)
   return math.sqrt(np.dot(variances, factors)) / run.num_averaged
 
 

@@ -138,3 +138,29 @@ def test_gradient_variance_is_the_mean_over_the_examples():
       w * np.sum((g - mean) ** 2) for w, g in zip(weights, gradients)
   )
   assert f.gradient_variance(point) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize('scale', [1.0, 1e-5, 1e-8, 1e-10, 0.0])
+def test_minimum_of_columns_of_unlike_size(scale):
+  features, labels = _data(dimension=3)
+  features[:, 2] *= scale
+  f = least_squares.LeastSquares(features, labels)
+  kept = features if scale else features[:, :2]
+  # The same columns in one size span the same fits.
+  fit, *_ = np.linalg.lstsq(
+      kept / np.linalg.norm(kept, axis=0), labels, rcond=None
+  )
+  residuals = labels - kept / np.linalg.norm(kept, axis=0) @ fit
+  assert f.least_value == pytest.approx(np.mean(residuals**2), rel=1e-12)
+  if not scale:
+    assert f.minimizer[2] == 0.0
+
+
+@pytest.mark.parametrize('spread', [0.0, 1e-8, 1.0])
+def test_variance_of_nearly_equal_gradients(spread):
+  features, labels = np.ones((30, 2)), 1.0 + spread * np.arange(30.0)
+  f = least_squares.LeastSquares(features, labels)
+  point = np.array([2.0, 3.0])
+  # Each gradient is 2 (5 - y) (1, 1).
+  expected = 8.0 * np.var(labels - 1.0)
+  assert f.gradient_variance(point) == pytest.approx(expected, rel=1e-6)

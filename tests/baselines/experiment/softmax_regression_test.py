@@ -180,3 +180,13 @@ def test_gradient_variance_is_the_mean_over_the_examples(weighted):
   distances = np.sum((gradients - mean) ** 2, axis=1)
   expected = f.example_weights @ distances
   assert f.gradient_variance(point) == pytest.approx(expected, rel=1e-12)
+
+
+def test_variance_of_equal_gradients_is_not_negative():
+  for seed in range(50):
+    row = np.random.default_rng(seed).standard_normal((1, _F))
+    f = softmax_regression.SoftmaxRegression(
+        np.repeat(row, 7, axis=0), np.zeros(7, np.int64), _C, 0.5
+    )
+    variance = f.gradient_variance(_points(1)[0])
+    assert 0.0 <= variance < 1e-12

@@ -1,5 +1,6 @@
 """Figure 1 in numbers: limits, exact means, tails within 3 standard errors."""
 
+import dataclasses
 from fractions import Fraction
 
 import numpy as np
@@ -139,3 +140,24 @@ def test_unsettled_rates_are_refused():
     reciprocal_curves.run_curve(large, Fraction(0), 10)
   with pytest.raises(ValueError, match='client_learning_rate must leave'):
     reciprocal_curves.run_curve(_RUN, Fraction(2), 10)
+
+
+@pytest.mark.parametrize('rate', [1e-15, 1e-17, 0.02, 1.0])
+def test_standard_error_keeps_its_digits(rate):
+  law = reciprocal.update_law(
+      reciprocal_curves.POPULATION, theta_lib.Theta.ones(3), 0.25
+  )
+  run = dataclasses.replace(_SHORT, server_learning_rate=rate)
+  arguments = (law, rate, run.start, run.num_rounds)
+  means = reciprocal_process.expected_iterates(*arguments)
+  squares = reciprocal_process.squared_distances(*arguments)
+  variances = squares - (means - float(law.minimizer)) ** 2
+  variances = np.maximum(variances[-run.num_averaged :], 0.0)
+  rho = 1.0 - rate * float(law.slope)
+  last = run.num_averaged
+  total = sum(
+      variances[min(i, j)] * rho ** abs(i - j)
+      for i in range(last) for j in range(last)
+  )
+  found = reciprocal_curves.tail_error(law, run)
+  assert found == pytest.approx(np.sqrt(total) / last, rel=1e-12)
