@@ -127,8 +127,8 @@ def build_local_update_decay(
 
   Raises:
     TypeError: If `process` or a rule is not of its type.
-    ValueError: If any other argument is out of its range, would be ignored, or
-      is needed and missing.
+    ValueError: If `process` changes its rates itself, or any other argument is
+      out of its range, would be ignored, or is needed and missing.
   """
   decays = rate_decay.build_rate_decays(
       plateau.PlateauRule() if rule is None else rule,

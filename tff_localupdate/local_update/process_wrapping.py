@@ -94,8 +94,19 @@ def build_computations(
 def checked_types(
     process: tff.templates.IterativeProcess,
 ) -> tuple[tff.Type, tff.Type]:
-  """Returns the types of state and metrics; TypeError if there are none."""
+  """Returns the types of a process's state and metrics.
+
+  Raises:
+    TypeError: If `process` has none, or no hyperparameters.
+    ValueError: If it changes its rates itself: the process around it would
+      undo that, or not see it.
+  """
   arguments.check_type('process', process, tff.templates.IterativeProcess)
+  if isinstance(process, WrappedProcess):
+    raise ValueError(
+        'process must leave its rates as they are from round to round, found '
+        f'a {type(process).__name__}.'
+    )
   for name in ('get_hparams', 'set_hparams'):
     if not hasattr(process, name):
       raise TypeError(f'process must have {name}, found {process!r}.')

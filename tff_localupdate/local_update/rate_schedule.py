@@ -165,6 +165,7 @@ def build_scheduled(
 
   Raises:
     TypeError: If `process` or a schedule is not of its type.
+    ValueError: If `process` changes its rates itself.
   """
   for name, schedule in (
       ('client_schedule', client_schedule),

@@ -8,6 +8,7 @@ from tests.tff_localupdate.local_update import spec_examples
 from tff_localupdate import execution
 from tff_localupdate import server_optimizers
 from tff_localupdate import theta as theta_lib
+from tff_localupdate.local_update import decay
 from tff_localupdate.local_update import process as process_lib
 from tff_localupdate.local_update import rate_schedule
 from tff_localupdate.theory import convergence
@@ -105,6 +106,17 @@ def test_wrong_types():
     build(0.1, 0.1, client_schedule=0.5)
   with pytest.raises(TypeError, match='process must be of type'):
     rate_schedule.build_scheduled('process')
+
+
+def test_two_rules_for_the_same_rates_are_refused():
+  # A schedule around a decay would write over what has decayed, a decay around
+  # a schedule report other rates than were used.
+  scheduled = build(0.2, 0.1, client_schedule=Schedule('inverse', offset=0.0))
+  decaying = decay.build_local_update_decay(build(0.2, 0.1))
+  for inner in (scheduled, decaying):
+    for wrap in (rate_schedule.build_scheduled, decay.build_local_update_decay):
+      with pytest.raises(ValueError, match='process must leave its rates as'):
+        wrap(inner)
 
 
 @pytest.fixture(scope='module')
