@@ -87,6 +87,11 @@ class Schedule:
       arguments.check_positive(name, value)
       if value >= 1.0:
         raise ValueError(f'{name} must be a number below 1, found {value!r}.')
+    if not self.num_samples(self.first_stage):  # Its square has underflowed.
+      raise ValueError(
+          'noise_scale must be large enough for a sample in the first stage, '
+          f'found {self.noise_scale!r}.'
+      )
 
   def num_samples(self, stage: int) -> int:
     """Returns s_j, the number of samples of each client."""

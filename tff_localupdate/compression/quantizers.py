@@ -136,7 +136,8 @@ class QsgdQuantizer(Quantizer):
 
       l_i = floor(s |v_i| / |v| + u_i),   decoded value sign(v_i) |v| l_i / s
 
-  The index is sign(v_i) l_i, of magnitude at most s; all is 0 for v = 0. The
+  The index is sign(v_i) l_i, of magnitude at most s; all is 0 for v = 0, and
+  where the squares of the v_i underflow (below about 1e-23 in float32). The
   resolution is s, a whole number that is at least 1.
 
   Source: Alistarh et al., QSGD, NIPS 2017, arXiv 1610.02132.

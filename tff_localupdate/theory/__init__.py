@@ -6,6 +6,7 @@ Charles and Konecny (2020), sections 3 to 7. Nothing here imports TensorFlow.
   quadratics.py       populations of quadratic clients, clients of examples
   populations.py      random ones, of given spectra and heterogeneity
   surrogate.py        Q_i, surrogate losses, their gradients and minimizers
+  maml.py             K-MAML, which has a surrogate loss too
   spectrum.py         phi, eigenvalues of Q_i and Q_i A_i, condition numbers
   bounds.py           how far surrogate minimizers are from each other
   rates.py            which rates the theorems take

@@ -73,6 +73,8 @@ def distance_bound(
   """
   smoothness = constants.smoothness
   constants_lib.check_below_inverse(client_learning_rate, smoothness)
+  if not constants.heterogeneity:  # Whatever underflows below.
+    return 0.0
   log_ratio = math.log1p(-client_learning_rate * smoothness)
   # 1 - s by itself, which keeps its digits at small gamma.
   missing = -math.fsum(
@@ -84,7 +86,7 @@ def distance_bound(
       for step, weight in enumerate(theta.weights)
   ) / theta.sum
   if left == 0.0:  # Every power underflowed.
-    return math.inf if constants.heterogeneity else 0.0
+    return math.inf
   return constants.condition_number * missing / left * constants.heterogeneity
 
 

@@ -136,7 +136,7 @@ def decaying_rate_bound(
       constants, num_steps, client_learning_rate
   ).offset
   start = (1.0 + xi) * distance_squared
-  return max(4.0 * update_variance / mu**2, start) / (round_num + xi)
+  return max(4.0 * update_variance / mu / mu, start) / (round_num + xi)
 
 
 def true_minimizer_bound(
@@ -185,7 +185,8 @@ def true_minimizer_bound(
     exponent = client_learning_rate * num_steps * constants.smoothness
     with np.errstate(over='ignore'):
       gap *= float(np.expm1(exponent))
-  return 2.0 * to_surrogate + 2.0 * gap**2
+  # Not gap**2, which raises where the product is infinite.
+  return 2.0 * to_surrogate + 2.0 * gap * gap
 
 
 def decaying_rates_bound(
@@ -228,11 +229,12 @@ def decaying_rates_bound(
   )
   xi = client_rate.offset
   path = bounds.path_constant(constants, num_steps)
-  noise = 32.0 * update_variance / mu**2
-  noise += (path * client_learning_rate) ** 2 * (1.0 + xi)
+  noise = 32.0 * update_variance / mu / mu
+  start_gap = path * client_learning_rate
+  noise += start_gap * start_gap * (1.0 + xi)
   nu = max((1.0 + xi) * distance_squared, noise)
   gap = path * client_rate.at(round_num)
-  return 2.0 * nu / (round_num + xi) + 2.0 * gap**2
+  return 2.0 * nu / (round_num + xi) + 2.0 * gap * gap
 
 
 def _check_round(

@@ -8,7 +8,8 @@ import numpy as np
 
 from tff_localupdate.theory import constants as constants_lib
 
-# How far the two triangles of a Hessian may differ, relative to its size.
+# How far the two triangles of a Hessian may differ, relative to its largest
+# entry.
 _SYMMETRY_TOLERANCE = 1e-9
 
 
@@ -84,12 +85,7 @@ class QuadraticPopulation:
 
   def __post_init__(self) -> None:
     _set_checked(self, 'hessians', 'centers')
-    lowest = np.linalg.eigvalsh(self.hessians).min()
-    if lowest <= 0.0:
-      raise ValueError(
-          'hessians must be positive definite, found the eigenvalue '
-          f'{lowest}.'
-      )
+    _check_definite(np.linalg.eigvalsh(self.hessians))
     probabilities = _checked_probabilities(
         self.probabilities, len(self.hessians)
     )
@@ -165,8 +161,10 @@ def population_of(
     The population, with A_i and c_i of Lemma 1.
 
   Raises:
-    ValueError: As `QuadraticPopulation`.
+    ValueError: As `QuadraticPopulation`, also if a mean Hessian is singular.
   """
+  for client in clients:  # Before their centers, which need it.
+    _check_definite(np.linalg.eigvalsh(client.hessian))
   return QuadraticPopulation(
       np.stack([client.hessian for client in clients]),
       np.stack([client.center for client in clients]),
@@ -203,12 +201,23 @@ def checked_matrices(name: str, matrices: np.ndarray) -> np.ndarray:
   if not np.all(np.isfinite(matrices)):
     raise ValueError(f'{name} must be finite, found {matrices}.')
   transposed = np.swapaxes(matrices, -1, -2)
-  skew = np.max(np.abs(matrices - transposed), initial=0.0)
-  if skew > _SYMMETRY_TOLERANCE * np.max(np.abs(matrices), initial=0.0):
+  skews, sizes = (
+      np.max(np.abs(entries), axis=(-2, -1), initial=0.0)
+      for entries in (matrices - transposed, matrices)
+  )
+  if np.any(skews > _SYMMETRY_TOLERANCE * sizes):
     raise ValueError(
-        f'{name} must be symmetric, found entries that differ by {skew}.'
+        f'{name} must be symmetric, found entries that differ by {skews}.'
     )
   return (matrices + transposed) / 2.0
+
+
+def _check_definite(eigenvalues: np.ndarray) -> None:
+  lowest = eigenvalues.min()
+  if lowest <= 0.0:
+    raise ValueError(
+        f'hessians must be positive definite, found the eigenvalue {lowest}.'
+    )
 
 
 def _set_checked(owner: object, hessians_name: str, centers_name: str) -> None:

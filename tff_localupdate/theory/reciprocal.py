@@ -108,8 +108,8 @@ def update_law(
     ValueError: If gamma is negative, or so large that the surrogate loss is not
       strictly convex.
   """
+  arguments.check_not_negative('client_learning_rate', client_learning_rate)
   gamma = fractions.Fraction(client_learning_rate)
-  arguments.check_not_negative('client_learning_rate', gamma)
   factor = _update_polynomial(theta, gamma)
   square = _multiply(factor, factor)
   slope = _expectation(population, factor, 1)

@@ -129,7 +129,7 @@ def tail_mean_error(
   Once the iterates are stationary with variance v, those s rounds apart have
   the covariance v rho^s, rho = 1 - eta E a, so the variance of the mean is
 
-      (v/n) ((1 + rho)/(1 - rho) - 2 rho (1 - rho^n)/(n (1 - rho)^2))
+      (v/n) (1 + (2/n) sum_{s=1}^{n-1} (n - s) rho^s)
 
   Args:
     law: The moments of an update.
@@ -147,10 +147,11 @@ def tail_mean_error(
   variance = float(
       stationary_variance(law, server_learning_rate, clients_per_round)
   )
-  gap = float(fractions.Fraction(server_learning_rate) * law.slope)
-  rho = 1.0 - gap
-  factor = (1.0 + rho) / gap
-  factor -= 2.0 * rho * (1.0 - rho**num_averaged) / (num_averaged * gap**2)
+  rho = 1.0 - float(fractions.Fraction(server_learning_rate) * law.slope)
+  # A sum: its closed form cancels where rho is nearly 1.
+  apart = np.arange(1, num_averaged)
+  shared = np.dot(num_averaged - apart, rho**apart)
+  factor = 1.0 + 2.0 * shared / num_averaged
   return math.sqrt(variance / num_averaged * factor)
 
 

@@ -199,7 +199,7 @@ def maml_update(
 
   where X_K(x) is where K steps on batches S_1, ..., S_K lead, and the last
   gradient has a batch of its own. If the Hessian products have batches S'_k of
-  their own, E[q] is `surrogate.maml_gradient`; if S'_k = S_k, as automatic
+  their own, E[q] is `maml.maml_gradient`; if S'_k = S_k, as automatic
   differentiation does, it is not. (Derived.)
 
   Args:

@@ -228,7 +228,7 @@ def condition_number_bound(
     client_learning_rate: gamma < 1/L.
 
   Returns:
-    The bound.
+    The bound; infinite where the lower end of Lemma 10 underflows.
 
   Raises:
     ValueError: If an argument is out of its range.
@@ -236,7 +236,7 @@ def condition_number_bound(
   lower, upper = surrogate_bounds(
       theta, strong_convexity, smoothness, client_learning_rate
   )
-  return upper / lower
+  return upper / lower if lower else math.inf
 
 
 def checked_rates(

@@ -15,7 +15,6 @@ wherever a `client_learning_rate` may be a sequence.
 
 import numpy as np
 
-from tff_localupdate import arguments
 from tff_localupdate import theta as theta_lib
 from tff_localupdate.theory import quadratics
 from tff_localupdate.theory import spectrum
@@ -167,12 +166,7 @@ def surrogate_minimizer(
       population.hessians, theta, client_learning_rate
   )
   hessian = population.mean(hessians)
-  lowest = np.linalg.eigvalsh(hessian)[0]
-  if lowest <= 0.0:
-    raise ValueError(
-        'client_learning_rate must leave the surrogate loss strictly convex, '
-        f'found {client_learning_rate} with the eigenvalue {lowest}.'
-    )
+  _check_convex(hessian, client_learning_rate)
   offsets = np.einsum('nij,nj->ni', hessians, population.centers)
   return np.linalg.solve(hessian, population.mean(offsets))
 
@@ -200,7 +194,7 @@ def minimizer_shift(
     The difference, [d].
 
   Raises:
-    ValueError: If an argument is out of its range.
+    ValueError: As `surrogate_minimizer`.
   """
   mean_hessian = population.mean_hessian
   deviations = population.centers - population.mean_center
@@ -210,6 +204,7 @@ def minimizer_shift(
       lambda lam: lam * _relative_change(lam, theta, client_learning_rate),
   )
   mean_change = population.mean(changes)
+  _check_convex(mean_hessian + mean_change, client_learning_rate)
   first = population.mean(np.einsum('nij,nj->ni', changes, deviations))
   second = population.mean(
       np.einsum('nij,nj->ni', population.hessians - mean_hessian, deviations)
@@ -223,59 +218,32 @@ def condition_number(
     theta: theta_lib.Theta,
     client_learning_rate: spectrum.ClientRate,
 ) -> float:
-  """Returns the condition number of ftilde, a quotient of its eigenvalues."""
-  eigenvalues = np.linalg.eigvalsh(
-      surrogate_hessian(population, theta, client_learning_rate)
-  )
+  """Returns the condition number of ftilde, a quotient of its eigenvalues.
+
+  Args:
+    population: The clients.
+    theta: The Theta weights.
+    client_learning_rate: gamma, or K(Theta) rates.
+
+  Returns:
+    The condition number, at least 1.
+
+  Raises:
+    ValueError: As `surrogate_minimizer`.
+  """
+  hessian = surrogate_hessian(population, theta, client_learning_rate)
+  _check_convex(hessian, client_learning_rate)
+  eigenvalues = np.linalg.eigvalsh(hessian)
   return float(eigenvalues[-1] / eigenvalues[0])
 
 
-def maml_theta(num_steps: int) -> theta_lib.Theta:
-  """Returns Theta_{2K+1}, which K-MAML is on quadratics (Theorem 4).
-
-  Args:
-    num_steps: K, the local steps of MAML.
-
-  Returns:
-    The weights.
-
-  Raises:
-    ValueError: If `num_steps` is not a whole number that is at least 1.
-  """
-  arguments.check_count('num_steps', num_steps)
-  return theta_lib.Theta.single(2 * num_steps + 1)
-
-
-def maml_gradient(
-    hessian: np.ndarray,
-    center: np.ndarray,
-    x: np.ndarray,
-    client_learning_rate: float,
-    num_steps: int,
-) -> np.ndarray:
-  """Returns the gradient of m_K^i(x) = f_i(X_K^i(x)), K-MAML's objective.
-
-  X_K^i(x) is where K full-gradient steps of rate gamma lead from x. The
-  gradient, through these steps, is (I - gamma A_i)^{2K} A_i (x - c_i)
-  (Theorem 4).
-
-  Args:
-    hessian: A_i, [d, d].
-    center: c_i, [d].
-    x: The point, [d].
-    client_learning_rate: gamma.
-    num_steps: K.
-
-  Returns:
-    The gradient, [d].
-
-  Raises:
-    ValueError: If an argument is out of its range.
-  """
-  hessian = surrogate_hessians(
-      hessian, maml_theta(num_steps), client_learning_rate
-  )
-  return hessian @ (np.asarray(x) - center)
+def _check_convex(hessian, client_learning_rate):
+  lowest = np.linalg.eigvalsh(hessian)[0]
+  if lowest <= 0.0:
+    raise ValueError(
+        'client_learning_rate must leave the surrogate loss strictly convex, '
+        f'found {client_learning_rate} with the eigenvalue {lowest}.'
+    )
 
 
 def _relative_change(lam, theta, client_learning_rate):

@@ -133,3 +133,9 @@ def test_numbers_are_checked(name, value):
   arguments = {'num_clients': 10, 'noise_scale': 1.0, name: value}
   with pytest.raises(ValueError, match=f'{name} must be a .* found {value}'):
     schedule_lib.Schedule(**arguments)
+
+
+def test_noise_whose_square_underflows_is_refused():
+  build(1e-150)
+  with pytest.raises(ValueError, match='noise_scale must be large enough'):
+    build(1e-170)

@@ -145,3 +145,8 @@ def test_refused():
     bounds.surrogate_loss_limit(cases.spec_population(), cases.X, 0.0)
   with pytest.raises(ValueError, match='num_steps'):
     bounds.path_constant(CONSTANTS, 0)
+
+
+def test_no_heterogeneity_is_no_distance_whatever_underflows():
+  alike = constants_lib.PopulationConstants(1.0, 1.0)
+  assert bounds.distance_bound(alike, Theta.single(22), 1 - 1e-15) == 0.0

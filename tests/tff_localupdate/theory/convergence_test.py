@@ -188,3 +188,23 @@ def test_refused():
   ):
     with pytest.raises(ValueError, match=name):
       convergence.constant_rate_bound(CONSTANTS, **{**arguments, name: value})
+
+
+@pytest.mark.parametrize('num_steps', [400, 500, 780, 790])
+def test_gaps_beyond_all_numbers_are_infinite(num_steps):
+  constants = constants_lib.PopulationConstants(1.0, 1.0, 0.0, 1.0)
+  arguments = dict(
+      num_steps=num_steps, client_learning_rate=0.9, round_num=1,
+      distance_squared=1.0, update_variance=0.0,
+  )
+  assert convergence.true_minimizer_bound(constants, **arguments) == np.inf
+
+
+def test_squares_that_underflow_divide_nothing():
+  constants = constants_lib.PopulationConstants(1e-170, 1e-170, 0.0, 0.0)
+  arguments = dict(
+      num_steps=1, client_learning_rate=0.0, round_num=2,
+      distance_squared=1.0, update_variance=1.0,
+  )
+  assert convergence.decaying_rate_bound(constants, **arguments) == np.inf
+  assert convergence.decaying_rates_bound(constants, **arguments) == np.inf

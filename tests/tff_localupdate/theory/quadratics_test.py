@@ -110,3 +110,17 @@ def test_population_of_examples():
 def test_refused(fields, message):
   with pytest.raises(ValueError, match=message):
     quadratics.QuadraticPopulation(*fields)
+
+
+def test_each_hessian_is_symmetric_beside_its_own_size():
+  hessians = np.stack([1e9 * np.eye(2), [[1.0, 0.9], [0.0, 1.0]]])
+  with pytest.raises(ValueError, match='hessians must be symmetric'):
+    quadratics.QuadraticPopulation(hessians, np.zeros((2, 2)))
+
+
+def test_clients_with_a_singular_mean_hessian_are_refused():
+  flat = quadratics.QuadraticExamples(
+      np.array([[[1.0, 0.0], [0.0, 0.0]]]), np.zeros((1, 2))
+  )
+  with pytest.raises(ValueError, match='hessians must be positive definite'):
+    quadratics.population_of([flat])

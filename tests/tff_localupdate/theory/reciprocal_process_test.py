@@ -144,3 +144,15 @@ def test_refused():
     process.stationary_variance(law, 0.1, 0)
   with pytest.raises(ValueError, match='server_learning_rate'):
     process.expected_iterates(law, -0.1, 1.0, 2)
+
+
+@pytest.mark.parametrize('rate', ['1e-7', '1e-9', '1e-10', '1e-17'])
+@pytest.mark.parametrize('number', [1, 2, 10])
+def test_standard_error_of_tiny_rates_keeps_its_digits(rate, number):
+  law = reciprocal.update_law(FIGURE_1, Theta.ones(3), Fraction(1, 10))
+  variance = process.stationary_variance(law, Fraction(rate))
+  rho = 1 - Fraction(rate) * law.slope
+  shared = sum(rho ** abs(i - j) for i in range(number) for j in range(number))
+  expected = float(variance * shared / number**2) ** 0.5
+  found = process.tail_mean_error(law, Fraction(rate), number)
+  assert found == pytest.approx(expected, rel=1e-12)

@@ -119,3 +119,9 @@ def test_law_by_quadrature(rate):
       _integrate(lambda z: residual(z) ** 2),
   )
   assert [float(value) for value in law] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize('rate', [float('inf'), float('nan'), -1])
+def test_rates_that_are_none(rate):
+  with pytest.raises(ValueError, match='client_learning_rate must be a finite'):
+    reciprocal.update_law(FIGURE_1, Theta.ones(2), rate)

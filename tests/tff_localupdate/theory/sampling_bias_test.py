@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tff_localupdate import theta as theta_lib
+from tff_localupdate.theory import maml
 from tff_localupdate.theory import quadratics
 from tff_localupdate.theory import sampling_bias
 from tff_localupdate.theory import surrogate
@@ -129,7 +130,7 @@ def test_maml_with_mini_batches_by_enumeration(num_steps, batch_size, reuse):
       _enumerate_maml(client, x, rate, num_steps, batch_size, reuse),
       atol=1e-12,
   )
-  gradient = surrogate.maml_gradient(
+  gradient = maml.maml_gradient(
       client.hessian, client.center, x, rate, num_steps
   )
   gap = np.linalg.norm(found - gradient)

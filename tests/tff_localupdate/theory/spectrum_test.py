@@ -197,3 +197,10 @@ def test_refused():
     spectrum.phi(2, -1.0, 0.1)
   with pytest.raises(ValueError, match='first_rate'):
     spectrum.phi_difference(2, 1.0, 0.2, 0.1)
+
+
+def test_condition_number_bound_where_the_lower_end_underflows():
+  bound = spectrum.condition_number_bound(
+      theta_lib.Theta.single(30), 0.5, 3.0, (1 - 1e-15) / 3
+  )
+  assert bound == np.inf

@@ -65,13 +65,6 @@ def test_g9_surrogate_gradient():
   )
 
 
-def test_g25_maml_gradient():
-  _close(
-      surrogate.maml_gradient(cases.A1, [1.0, 0.0], cases.X, 0.1, 2),
-      [0.086340625, 0.60554375],
-  )
-
-
 def _cases():
   for case in range(cases.NUM_CASES):
     population = cases.random_population(case)
@@ -153,33 +146,6 @@ def test_many_steps_lead_to_the_mean_of_the_centers():
   np.testing.assert_allclose(minimizer, population.mean_center, atol=1e-9)
 
 
-def test_theorem_4_maml_by_its_definition():
-  """The gradient of f_i(X_K(x)) by central differences, exact here."""
-  population = cases.spec_population()
-  hessian, center = population.hessians[0], population.centers[0]
-
-  def objective(x, num_steps, rate):
-    for _ in range(num_steps):
-      x = x - rate * hessian @ (x - center)
-    return 0.5 * (x - center) @ hessian @ (x - center)
-
-  for num_steps, rate in ((1, 0.3), (2, 0.1), (3, 0.45)):
-    numeric = [
-        objective(cases.X + row, num_steps, rate)
-        - objective(cases.X - row, num_steps, rate)
-        for row in np.eye(2) / 2
-    ]
-    _close(
-        surrogate.maml_gradient(hessian, center, cases.X, rate, num_steps),
-        numeric,
-    )
-    identity = cases.run_inner_loop(
-        hessian, center, cases.X, surrogate.maml_theta(num_steps).weights,
-        [rate] * (2 * num_steps + 1),
-    )
-    _close(numeric, identity)
-
-
 @pytest.mark.parametrize(
     'theta, rate',
     [
@@ -224,3 +190,18 @@ def test_two_clients_of_section_4():
     )
   with pytest.raises(ValueError, match='strictly convex'):
     surrogate.surrogate_minimizer(population, Theta.ones(2), 1.21)
+
+
+@pytest.mark.parametrize('evaluate', [
+    surrogate.surrogate_minimizer,
+    surrogate.minimizer_shift,
+    surrogate.condition_number,
+])
+def test_surrogate_losses_without_a_minimum_are_refused(evaluate):
+  # Section 4: with z = 1, 2 and two steps, gamma must be below 6/5.
+  population = quadratics.QuadraticPopulation(
+      np.array([[[1.0]], [[2.0]]]), np.array([[1.0], [0.5]])
+  )
+  evaluate(population, Theta.ones(2), 1.19)
+  with pytest.raises(ValueError, match='client_learning_rate must .* convex'):
+    evaluate(population, Theta.ones(2), 1.3)
