@@ -1,18 +1,36 @@
 """Flag files: those that come with the package, by name, and any other.
 
 A file holds a flag a line; lines that start with # are comments. It may hold
-`--preset` and `--flagfile` itself. A preset whose first line says that it is
-part of another one holds the algorithm without the task.
+`--preset` and `--flagfile` itself. A preset whose first line starts with
+`# Part of` has no task of its own and goes after one that has.
 """
 
+from collections.abc import Sequence
 import pathlib
-import re
-from typing import Sequence
+from typing import NamedTuple, Optional
 
 _FOLDER = pathlib.Path(__file__).parent / 'presets'
 _PRESET = ('--preset', '-preset')
 _FLAGFILE = ('--flagfile', '-flagfile')
-_PART = re.compile(r'# Part of (\w+):')
+_PART = '# Part of '
+
+
+class Flag(NamedTuple):
+  """An argument of a command.
+
+  Attributes:
+    text: As it was given.
+    source: The preset or file that it was given by; None if it was typed.
+  """
+
+  text: str
+  source: Optional[str] = None
+
+  @property
+  def name(self) -> str:
+    """The name of the flag; empty for a value that follows its flag."""
+    text = self.text.partition('=')[0]
+    return text.lstrip('-') if text.startswith('-') else ''
 
 
 def names() -> list[str]:
@@ -20,54 +38,86 @@ def names() -> list[str]:
   return sorted(path.stem for path in _FOLDER.glob('*.flags'))
 
 
-def expand(arguments: Sequence[str]) -> list[str]:
+def expand(arguments: Sequence[str], before: Sequence[str] = ()) -> list[str]:
   """Returns arguments with the flags of each file in its place.
 
   Args:
     arguments: The arguments of a command, some of them `--preset=NAME`,
       `--flagfile=PATH` or `--flagfile PATH`.
+    before: Expanded arguments that they follow.
 
   Raises:
     ValueError: If there is no such preset (lists those there are), a file
-      cannot be read or holds itself, or a preset is part of another one and no
-      task is given.
+      cannot be read or holds itself, a preset that is part of others comes
+      before the task, or a file sets what was typed in front of it.
   """
-  expanded = _expand(arguments, ())
-  names_task = any(
-      flag.lstrip('-').partition('=')[0] == 'task' for flag in expanded
-  )
-  for argument in () if names_task else arguments:
-    flag, _, name = argument.partition('=')
-    if flag in _PRESET:
-      _check_whole(name)
-  return expanded
+  flags = [Flag(text) for text in before]
+  _expand(arguments, None, (), flags)
+  flags = flags[len(before):]
+  _check_none_ignored(flags)
+  return [flag.text for flag in flags]
 
 
-def _check_whole(name: str) -> None:
-  part = _PART.match(_preset_path(name).read_text(encoding='utf-8'))
-  if part:
-    raise ValueError(
-        f'preset {name} is part of {part.group(1)} and leaves the task open: '
-        f'task must be given, or --preset={part.group(1)} before it.'
-    )
+def typed(arguments: Sequence[str]) -> list[Flag]:
+  """Returns the flags among the arguments that no preset or file stands for."""
+  files = {name.lstrip('-') for name in (*_PRESET, *_FLAGFILE)}
+  flags = map(Flag, arguments)
+  return [flag for flag in flags if flag.name and flag.name not in files]
 
 
 def _expand(
-    arguments: Sequence[str], within: tuple[pathlib.Path, ...]
-) -> list[str]:
-  expanded, rest = [], list(arguments)
+    arguments: Sequence[str],
+    source: Optional[str],
+    within: tuple[pathlib.Path, ...],
+    flags: list[Flag],
+) -> None:
+  """Appends the flags that the arguments stand for.
+
+  Args:
+    arguments: The arguments.
+    source: The file that the command names and that they come from, if any.
+    within: All files that they come from, the outermost first.
+    flags: What came before.
+  """
+  rest = list(arguments)
   while rest:
     argument = rest.pop(0)
     flag, equals, name = argument.partition('=')
     if flag in _FLAGFILE and not equals and rest:
       name = rest.pop(0)
     if flag in _PRESET:
-      expanded += _read(_preset_path(name), within)
+      path = _preset_path(name)
+      if not any(file.parent == _FOLDER.resolve() for file in within):
+        _check_order(path, flags)
+      _expand_file(path, source or f'preset {name}', within, flags)
     elif flag in _FLAGFILE:
-      expanded += _read(pathlib.Path(name).expanduser(), within)
+      path = pathlib.Path(name).expanduser()
+      _expand_file(path, source or f'flagfile {name}', within, flags)
     else:
-      expanded.append(argument)
-  return expanded
+      flags.append(Flag(argument, source))
+
+
+def _expand_file(
+    path: pathlib.Path,
+    source: str,
+    within: tuple[pathlib.Path, ...],
+    flags: list[Flag],
+) -> None:
+  resolved = path.resolve()
+  if resolved in within:
+    raise ValueError(f'flagfile must not hold itself, found {path}.')
+  stripped = (line.strip() for line in _read(path).splitlines())
+  found = [f for f in stripped if f and not f.startswith(('#', '//'))]
+  _expand(found, source, (*within, resolved), flags)
+
+
+def _read(path: pathlib.Path) -> str:
+  try:
+    return path.read_text(encoding='utf-8')
+  except (OSError, ValueError) as error:
+    raise ValueError(
+        f'flagfile must be a file that can be read: {error}.'
+    ) from error
 
 
 def _preset_path(name: str) -> pathlib.Path:
@@ -78,17 +128,25 @@ def _preset_path(name: str) -> pathlib.Path:
   return _FOLDER / f'{name}.flags'
 
 
-def _read(path: pathlib.Path, within: tuple[pathlib.Path, ...]) -> list[str]:
-  """Returns the flags of a file, those of files that it names included."""
-  resolved = path.resolve()
-  if resolved in within:
-    raise ValueError(f'flagfile must not hold itself, found {path}.')
-  try:
-    lines = path.read_text(encoding='utf-8').splitlines()
-  except (OSError, ValueError) as error:
+def _check_order(path: pathlib.Path, before: Sequence[Flag]) -> None:
+  """Raises ValueError if a part of others has no task in front of it."""
+  text = _read(path)
+  if text.startswith(_PART) and 'task' not in {flag.name for flag in before}:
+    whole = text.splitlines()[0][len(_PART) :].partition(':')[0].rstrip('.')
     raise ValueError(
-        f'flagfile must be a file that can be read: {error}.'
-    ) from error
-  stripped = (line.strip() for line in lines)
-  flags = [f for f in stripped if f and not f.startswith(('#', '//'))]
-  return _expand(flags, (*within, resolved))
+        f'preset {path.stem}, a part of {whole}, must come after task or after '
+        'a preset that gives it.'
+    )
+
+
+def _check_none_ignored(flags: Sequence[Flag]) -> None:
+  """Raises ValueError if a file sets what was typed in front of it."""
+  last = {flag.name: flag for flag in flags}  # The last one wins.
+  for flag in flags:
+    winner = last[flag.name]
+    if flag.name and flag.source is None and winner.source is not None:
+      if winner.text != flag.text:
+        raise ValueError(
+            f'{flag.name} would be ignored: {winner.source} comes after it and '
+            f'has {winner.text}, found {flag.text} in front of it.'
+        )

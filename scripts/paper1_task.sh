@@ -2,7 +2,8 @@
 # Part of paper1_figures.sh: TASK SCALE [FLAG...] are the sweeps and the panels
 # of one task, in this folder; FLAGs go to the sweeps.
 set -euo pipefail
-task=$1 scale=$2 long=$1 flags=("${@:3}") start=() what=()
+task=$1 scale=$2 long=$1 start=() what=() equal=0.01,0.1,1
+printf '%s\n' "${@:3}" > "$task.flags"  # Not all have to serve each sweep.
 case $task in
   femnist) panels=(2a 5a 8a) ;;
   cifar100) panels=(2b 5b 8b) start=(--at_most=1) ;;
@@ -11,7 +12,6 @@ case $task in
   stackoverflow_word) panels=(6b 7b 9b) ;;
 esac
 small=("--preset=paper1_${scale}_$task") fixed=--server_learning_rate=0.01
-equal=0.01,0.1,1
 case $scale in
   tiny) block=2 smooth=2 equal=0.1 later=(--preset=paper1_tiny_decay) ;;
   cpu) block=50 smooth=10 later=(--preset=paper1_cpu_long) long=${task}_long ;;
@@ -21,7 +21,7 @@ esac
   what=(--quantity=loss_before_training "--smoothing=$smooth")
 sweep() {  # PRESET OUTPUT_DIR [FLAG...]
   localupdate-sweep "--preset=paper1_$1" "${small[@]}" "${@:3}" \
-    "${flags[@]}" "--output_dir=$2"
+    "--flagfile=$task.flags" "--output_dir=$2"
 }
 draw() { localupdate-figures "$1" "--runs=$2" "--output=$3" "${@:4}"; }
 sweep "$task" "$task"

@@ -140,10 +140,7 @@ def parse(
   """
   if any(a in ('-h', '--help', '-help', '--helpfull') for a in arguments):
     raise command.HelpRequested(help_text(description, types))
-  try:
-    arguments = flag_files.expand(arguments)
-  except ValueError as error:
-    raise command.InputError(command.one_line(error)) from error
+  arguments = expanded(arguments)
   values = flags.FlagValues()
   for field in _fields(types):
     define = _DEFINE[settings.value_type(field)]
@@ -157,6 +154,24 @@ def parse(
         f'flags must start with --, found the argument {rest[0]!r}.'
     )
   return {n: values[n].value for n in values if values[n].present}
+
+
+def expanded(
+    arguments: Sequence[str], before: Sequence[str] = ()
+) -> list[str]:
+  """Returns arguments without presets and flag files.
+
+  Args:
+    arguments: Arguments of a command.
+    before: Arguments without presets that they follow.
+
+  Raises:
+    command.InputError: As `flag_files.expand` raises ValueError.
+  """
+  try:
+    return flag_files.expand(arguments, before)
+  except ValueError as error:
+    raise command.InputError(command.one_line(error)) from error
 
 
 def _flag_error_text(error: Exception) -> str:
@@ -176,7 +191,8 @@ def help_text(description: str, types: Sequence[type]) -> str:
   lines = [textwrap.fill(description, _WIDTH), '']
   lines += ['--flagfile=FILE', *_indented(
       'Read flags from FILE, one a line, # starts a comment. A flag that comes '
-      'later, on the command line or in a file, wins.'
+      'later wins; what is typed must not come in front of a file that has '
+      'another value for it.'
   )]
   lines += ['--preset=NAME', *_indented(
       'Read the flags that come with the package under this name. One of: '

@@ -3,6 +3,7 @@
 import shlex
 from typing import Any, Mapping, Sequence
 
+from baselines import flag_files
 from baselines.experiment import command
 from baselines.experiment import config as config_lib
 from baselines.experiment import config_json
@@ -53,8 +54,13 @@ def plan_points(
   """
   configs = []
   variants = asked[grid_lib.GridConfig].sweep_variants
-  for added in split_variants(variants or ''):
-    parsed = flags.parse_experiment([*arguments, *added], description, *asked)
+  given = flags.expanded(arguments)
+  each = [
+      flags.expanded(added, given) for added in split_variants(variants or '')
+  ]
+  _check_none_ignored(flag_files.typed(arguments), each)
+  for added in each:
+    parsed = flags.parse_experiment([*given, *added], description, *asked)
     for kind, settings in parsed.extra.items():
       is_own = kind is grid_lib.GridConfig  # A variant may have own lists.
       found, wanted = (
@@ -77,6 +83,23 @@ def plan_points(
   configs = list(dict.fromkeys(configs))
   _check_distinct(configs)
   return configs
+
+
+def _check_none_ignored(
+    typed: Sequence[flag_files.Flag], variants: Sequence[Sequence[str]]
+) -> None:
+  """Refuses what was typed if each variant has something else in its place."""
+  last = [
+      {flag.name: flag for flag in flag_files.typed(variant)}
+      for variant in variants
+  ]
+  for flag in typed:
+    instead = [found.get(flag.name) for found in last]
+    if all(instead) and any(other.text != flag.text for other in instead):
+      raise command.InputError(
+          f'{flag.name} would be ignored: each of sweep_variants has one of '
+          f'its own, found {flag.text}.'
+      )
 
 
 def _check_distinct(configs: Sequence[config_lib.ExperimentConfig]) -> None:

@@ -37,6 +37,28 @@ def test_flags_take_the_place_of_the_preset(folder):
   assert found == ['--model=cnn', '--task=digits', '--rounds=3', '--rounds=9']
 
 
+@pytest.mark.parametrize('typed', [['--rounds=5'], ['--rounds', '5']])
+@pytest.mark.parametrize('kind', ['preset', 'flagfile'])
+def test_what_was_typed_is_not_overridden_by_a_file(
+    folder, tmp_path, typed, kind):
+  name = 'base' if kind == 'preset' else f'{tmp_path}/base.flags'
+  file = f'--{kind}={name}'
+  with pytest.raises(
+      ValueError, match=f'rounds would be ignored: {kind} .*base.* after it'
+  ):
+    flag_files.expand([*typed, file])
+  assert flag_files.expand([file, *typed])[-len(typed):] == typed
+  # The same in both, or typed behind it once more.
+  assert flag_files.expand(['--rounds=3', file]).count('--rounds=3') == 2
+  assert flag_files.expand([*typed, file, '--rounds=7'])[-1] == '--rounds=7'
+
+
+def test_files_override_files(folder, tmp_path):
+  (tmp_path / 'a.txt').write_text('--rounds=8\n')
+  found = flag_files.expand([f'--flagfile={tmp_path}/a.txt', '--preset=other'])
+  assert found[-1] == '--rounds=4'
+
+
 def test_presets_may_hold_presets(folder):
   assert flag_files.expand(['-preset=third']) == [
       '--dtype=float64', '--task=digits', '--rounds=3', '--rounds=4',
@@ -90,23 +112,50 @@ def test_file_that_cannot_be_read_is_refused(
     flag_files.expand([f'--flagfile={name}'])
 
 
-def test_part_of_a_preset_needs_a_task(folder, tmp_path):
+def test_part_of_a_preset_goes_after_a_task(folder, tmp_path):
   (tmp_path / 'part.flags').write_text('# Part of base: a.\n--algorithm=b\n')
-  with pytest.raises(
-      ValueError, match='preset part is part of base and .* task must be given'
+  (tmp_path / 'whole.flags').write_text('--preset=part\n--task=digits\n')
+  mine = tmp_path / 'mine' / 'flags.txt'
+  mine.parent.mkdir()
+  mine.write_text('--preset=part\n')
+  message = 'preset part, a part of base, must come after task or after a pr'
+  for arguments in (
+      ['--rounds=1', '--preset=part'],
+      ['--preset=part', '--preset=base'],
+      [f'--flagfile={mine}'],
   ):
-    flag_files.expand(['--rounds=1', '--preset=part'])
-  for task in (['--preset=base'], ['--task=x'], ['-task', 'x']):
-    assert '--algorithm=b' in flag_files.expand([*task, '--preset=part'])
+    with pytest.raises(ValueError, match=message):
+      flag_files.expand(arguments)
+  for arguments in (
+      ['--preset=base', '--preset=part'],
+      ['--task=x', '--preset=part'],
+      ['-task', 'x', f'--flagfile={mine}'],
+      ['--preset=whole'],
+  ):
+    assert '--algorithm=b' in flag_files.expand(arguments)
+  assert flag_files.expand(['--preset=part'], ['--task=x']) == [
+      '--algorithm=b'
+  ]
 
 
-@pytest.mark.parametrize('paper', ['paper2_mnist', 'paper2_synthetic'])
-def test_shipped_parts_say_of_what(paper):
+def test_shipped_presets_of_papers_have_a_task_or_are_parts():
+  parts = 0
   for name in flag_files.names():
-    if name.startswith(paper) and name.count('_') > 1:
+    if name.startswith('paper'):
       try:
         flags = flag_files.expand([f'--preset={name}'])
       except ValueError as error:
-        assert f'is part of {paper} and' in str(error)
+        assert 'must come after task' in str(error)
+        parts += 1
       else:
         assert any(flag.startswith('--task=') for flag in flags)
+  assert parts == 27
+
+
+def test_typed_flags():
+  found = flag_files.typed(
+      ['--a=1', '--preset=base', '--flagfile', 'x', '-b', '2', '--nod', '5']
+  )
+  assert [(flag.name, flag.text) for flag in found] == [
+      ('a', '--a=1'), ('b', '-b'), ('nod', '--nod')
+  ]

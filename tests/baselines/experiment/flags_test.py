@@ -175,7 +175,7 @@ def test_settings_of_paper_2_refused(arguments, message):
 
 def test_flags_of_a_preset_take_its_place_and_later_ones_win():
   parsed = _parse(
-      '--task=scaled_regression', '--horizon=7', '--step_size=3',
+      '--task=scaled_regression', '--horizon=7',
       '--preset=paper2_synthetic_ceal', '--grid=vector',
   )
   ceal = parsed.config.algorithm

@@ -108,10 +108,31 @@ def test_variant_may_be_a_preset_and_win_over_it():
     (['--sweep_variants=--clients_per_round=101;--theta=k2'],
      'clients_per_round must be at most 100'),
     (['--sweep_variants=;stray'], 'flags must start with --'),
+    (['--rounds=7', '--sweep_variants=--rounds=5 --theta=1:2;--rounds=3'],
+     'rounds would be ignored: each of sweep_variants has one of its own'),
+    (['--preset=paper2_synthetic', '--step_size=0.7'],
+     'step_size would be ignored: each of sweep_variants'),
+    (['--preset=paper2_synthetic_growth', '--horizon', '700'],
+     'horizon would be ignored: each of sweep_variants'),
+    (['--preset=paper1_fig2a', '--preset=paper1_tiny',
+      '--sweep_server_learning_rates=0.1,1'],
+     'sweep_server_learning_rates would be ignored: each of sweep_variants'),
+    (['--sweep_variants=--step_size=1 --preset=paper2_synthetic_ceal',
+      '--task=scaled_regression'], 'step_size would be ignored: preset paper2'),
 ])
 def test_refused(arguments, message):
   with pytest.raises(command.InputError, match=message):
     _plan(*arguments)
+
+
+def test_what_some_variants_override_holds_for_the_others():
+  configs = _plan(
+      '--rounds=7', '--sweep_variants=--theta=1:2;--theta=1:3 --rounds=5'
+  )
+  assert [config.run.rounds for config in configs] == [7, 5]
+  # Presets may be overridden, and what is the same is not ignored.
+  (config,) = _plan('--rounds=7', '--sweep_variants=--rounds=7')
+  assert config.run.rounds == 7
 
 
 def test_variants_that_name_one_run_are_refused():
