@@ -166,7 +166,13 @@ def _column(rows: list[records.Row], column: str) -> list[float]:
 
 
 def _last_loss(rows: list[records.Row], rounds: int) -> Optional[float]:
-  """Returns the mean loss of the last rounds, of those that have one."""
-  last = rows[-min(_MAX_LAST_ROUNDS, math.ceil(rounds / 10)) :]
-  losses = _column(last, 'loss_before_training')
-  return sum(losses) / len(losses) if losses else None
+  """Returns the mean loss of the last rounds, up to the last that has one.
+
+  A horizon may cut its last round short, which then has none.
+  """
+  losses = [records.number(row, 'loss_before_training') for row in rows]
+  while losses and losses[-1] is None:
+    del losses[-1]
+  last = losses[-min(_MAX_LAST_ROUNDS, math.ceil(rounds / 10)) :]
+  found = [loss for loss in last if loss is not None]
+  return sum(found) / len(found) if found else None

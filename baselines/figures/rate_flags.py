@@ -8,6 +8,7 @@ start from.
 from collections.abc import Sequence
 import math
 
+from baselines.figures import horizon_runs
 from baselines.figures import rate_runs
 
 _HEAD = '# Goes after the flags of a sweep: '
@@ -23,7 +24,7 @@ def best_flags(
     rule: Which eta is best.
 
   Raises:
-    ValueError: If no run has finished.
+    ValueError: If no run has finished, or they differ in more than rates.
   """
   best = _best(groups, rule)
   return f'{_HEAD}the best eta of each gamma.\n{_variants(best)}'
@@ -46,7 +47,8 @@ def start_flags(
     largest: The largest gamma that may be taken.
 
   Raises:
-    ValueError: If no run has finished that has no larger gamma.
+    ValueError: If no run has finished that has no larger gamma, or they differ
+      in more than rates.
   """
   best = [g for g in _best(groups, rule) if g.client_learning_rate <= largest]
   if not best:
@@ -66,6 +68,13 @@ def _best(
     raise ValueError(
         'runs must hold a run that has finished, found none among '
         f'{len(groups)} settings.'
+    )
+  gammas = [group.client_learning_rate for group in best]
+  if len(set(gammas)) < len(gammas):
+    names = horizon_runs.varied_settings(groups, rate_runs.RATES)
+    raise ValueError(
+        'runs must have one best eta for each gamma, found runs that differ in '
+        f'{", ".join(names)}.'
     )
   return best
 

@@ -64,18 +64,30 @@ class Rule:
     """Returns the number of rounds that are averaged over."""
     return min(self.last_rounds, math.ceil(group.settings['rounds'] / 10))
 
-  def score(self, group: RateGroup) -> float:
-    """Returns the mean over the runs; infinite unless all have finished."""
+  def score(
+      self, group: RateGroup, seeds: Collection[tuple[Any, ...]] = ()
+  ) -> float:
+    """Returns the mean over the runs; infinite unless all have finished.
+
+    Args:
+      group: The runs.
+      seeds: Those of the runs that count; by default all.
+    """
     if len(group.runs) < len(group.all_runs):
       return math.inf
     last = self.num_rounds(group)
-    scores = [self._mean(run, last) for run in group.runs]
-    mean = sum(scores) / len(scores)
+    counted = [run for run in group.runs if not seeds or run.seeds in seeds]
+    scores = [self._mean(run, last) for run in counted]
+    mean = math.fsum(scores) / len(scores)
     return mean if math.isfinite(mean) else math.inf
 
   def _mean(self, run: load.Run, last: int) -> float:
-    is_last = run.metrics['round'] > run.settings['rounds'] - last
-    return float(run.metrics.loc[is_last, self.quantity].mean())
+    # As in the tables of a sweep, up to the last round that has a value.
+    values = run.metrics.set_index('round')[self.quantity]
+    end = values.last_valid_index()
+    if end is None:
+      return math.nan
+    return float(values[(values.index > end - last)].mean())
 
 
 def load_groups(
@@ -128,19 +140,22 @@ def best_of_each(groups: Sequence[RateGroup], rule: Rule) -> list[RateGroup]:
 
   Args:
     groups: The groups.
-    rule: What is best. Of equal scores the smaller eta wins.
+    rule: What is best. Of equal scores the smaller eta wins. Where some etas
+      have more seeds than others, those count which all have, if there are any.
 
   Returns:
     The best of each gamma and whatever else differs, in the order of `groups`;
     none where no eta has a finished run.
   """
-  best: dict[horizon_runs.Key, RateGroup] = {}
+  families: dict[horizon_runs.Key, list[RateGroup]] = {}
   for group in sorted(groups, key=lambda g: g.server_learning_rate):
-    score = rule.score(group)
-    known = best.get(group.family)
-    if score < (math.inf if known is None else rule.score(known)):
-      best[group.family] = group
-  return [group for group in groups if best.get(group.family) is group]
+    if math.isfinite(rule.score(group)):
+      families.setdefault(group.family, []).append(group)
+  best = []
+  for members in families.values():
+    shared = set.intersection(*({r.seeds for r in g.runs} for g in members))
+    best.append(min(members, key=lambda g, s=shared: rule.score(g, s)))
+  return [group for group in groups if group in best]
 
 
 def without_decay(

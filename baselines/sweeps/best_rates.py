@@ -37,6 +37,8 @@ def best_rates_table(outcomes: Sequence[summary.RunSummary]) -> pd.DataFrame:
     score = 'score'
     table[score] = regret.fillna(table['last_loss'].astype(float))
   settings = list(table.columns[: list(table.columns).index('sampling_seed')])
+  if 'rounds' in settings:  # A horizon is reached in any number of them.
+    table['rounds'] = table['rounds'].where(table['step_size'].isna())
   rates = table[list(results.TUNED)].apply(tuple, axis=1)
   others = [table[c].astype(str) for c in settings if c not in results.TUNED]
   best = table[(table['best'] != '') & (rates.groupby(others).transform(

@@ -18,6 +18,7 @@ from baselines.sweeps import grid
 # What a sweep tunes for each of the other settings.
 TUNED = ('server_learning_rate', 'step_size')
 _GAMMA = 'client_learning_rate'
+_ROUNDS = 'rounds'
 BEST = 'of all'
 BEST_FOR_GAMMA = 'for this gamma'
 
@@ -48,8 +49,9 @@ def best_points(outcomes: Sequence[summary.RunSummary]) -> dict[Key, str]:
 
   A point is all settings but the seeds. Its score is the mean over the seeds of
   the cumulative regret where it is counted, else of `last_loss`; the smallest
-  is best. A point is passed over if not all of its runs have finished: a
-  diverged run is a result, but never the best one.
+  is best. Where some points have more seeds than others, those count which all
+  have, if there are any. A point is passed over if not all of its runs have
+  finished: a diverged run is a result, but never the best one.
 
   Args:
     outcomes: The runs of the sweep.
@@ -59,25 +61,54 @@ def best_points(outcomes: Sequence[summary.RunSummary]) -> dict[Key, str]:
     that agree in the rest: `BEST` if no other client_learning_rate does better,
     else `BEST_FOR_GAMMA`.
   """
-  scores: dict[Key, list[float]] = {}
+  scores = finished_scores(outcomes)
+  winners = _best_of_each(list(scores), TUNED, scores)
+  best = set(_best_of_each(winners, (*TUNED, _GAMMA), scores))
+  return {key: BEST if key in best else BEST_FOR_GAMMA for key in winners}
+
+
+def finished_scores(
+    outcomes: Sequence[summary.RunSummary],
+) -> dict[Key, dict[Key, float]]:
+  """Returns the scores of points all of whose runs have finished, by seeds."""
+  scores: dict[Key, dict[Key, float]] = {}
   for outcome in outcomes:
     key = point_key(outcome.config)
-    scores.setdefault(key, []).append(_score(outcome))
-  means = {key: sum(s) / len(s) for key, s in scores.items()}
-  ranked = sorted(
-      (key for key, mean in means.items() if math.isfinite(mean)),
-      # Of equal scores the smaller rate wins, as in `figures.rate_runs`.
-      key=lambda key: (means[key], _tuned(key), repr(key)),
-  )
-  found: dict[Key, str] = {}
-  seen_groups, seen_families = set(), set()
-  for key in ranked:
-    group, family = without(key, TUNED), without(key, (*TUNED, _GAMMA))
-    if group not in seen_groups:
-      found[key] = BEST_FOR_GAMMA if family in seen_families else BEST
-    seen_groups.add(group)
-    seen_families.add(family)
-  return found
+    seeds = tuple(
+        (name, value)
+        for name, value in _settings(outcome.config)
+        if name in grid.SEEDS
+    )
+    by_seeds = scores.setdefault(key, {})
+    by_seeds[seeds] = max(_score(outcome), by_seeds.get(seeds, -math.inf))
+  return {
+      key: by_seeds
+      for key, by_seeds in scores.items()
+      if all(map(math.isfinite, by_seeds.values()))
+  }
+
+
+def _best_of_each(
+    keys: Sequence[Key],
+    varied: Sequence[str],
+    scores: dict[Key, dict[Key, float]],
+) -> list[Key]:
+  """Returns the best of the keys that agree in all but some settings."""
+  families: dict[Key, list[Key]] = {}
+  for key in keys:
+    families.setdefault(without(key, varied), []).append(key)
+
+  def best(family):
+    shared = set.intersection(*(set(scores[key]) for key in family))
+
+    def mean(key):
+      counted = [scores[key][seeds] for seeds in shared or scores[key]]
+      return math.fsum(counted) / len(counted)
+
+    # Of equal scores the smaller rate wins, as in `figures.rate_runs`.
+    return min(family, key=lambda key: (mean(key), _tuned(key), repr(key)))
+
+  return [best(family) for family in families.values()]
 
 
 def _tuned(key: Key) -> list[float]:
@@ -96,13 +127,13 @@ def without(key: Key, names: Sequence[str]) -> Key:
 
 
 def _settings(config: config_lib.ExperimentConfig) -> Key:
-  """Returns all settings that a run's identity rests on."""
+  """Returns all settings that a run's identity rests on, and its length."""
   return tuple(
       sorted(
           (name, value)
           for part in config_json.to_tree(config).values()
           for name, value in part.items()
-          if name not in config_json.CHANGEABLE
+          if name == _ROUNDS or name not in config_json.CHANGEABLE
       )
   )
 
@@ -147,7 +178,7 @@ def _score(outcome: summary.RunSummary) -> float:
     return math.inf
   score = outcome.cumulative_regret
   score = outcome.last_loss if score is None else score
-  return math.inf if score is None else score
+  return score if score is not None and math.isfinite(score) else math.inf
 
 
 def _other_varied(keys: Sequence[Key]) -> list[str]:
@@ -184,7 +215,7 @@ def _row(
       'data_seed': config.task.data_seed,
       'model_seed': config.run.model_seed,
       'status': status,
-      'rounds': outcome.round,
+      _ROUNDS: outcome.round,
       'first_population_loss': outcome.first_population_loss,
       'population_loss': outcome.population_loss,
       'test_accuracy': outcome.test_accuracy,

@@ -103,6 +103,7 @@ _ALLOWED = {
         'baselines.experiment',
         'baselines.figures',
         'baselines.files',
+        'baselines.flag_files',
         'baselines.settings',
     ),
 }

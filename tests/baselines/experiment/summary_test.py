@@ -55,6 +55,17 @@ def test_last_loss_is_of_at_most_100_rounds(tmp_path):
   assert outcome.last_loss == pytest.approx(sum(range(1900, 2000)) / 100)
 
 
+@pytest.mark.parametrize('num_losses, last', [(7, 3.0), (20, 2.0)])
+def test_a_last_round_cut_short_leaves_the_loss_before_it(
+    tmp_path, num_losses, last):
+  losses = [1.0] * (num_losses - 2) + [last, 3.0, None]
+  config_ = config.replace_settings(_CONFIG, rounds=len(losses))
+  outcome = summary.summarize(config_, _folder(tmp_path, losses))
+  # A tenth of 8 rounds is one, of 21 rounds three.
+  expected = 3.0 if num_losses == 7 else (1.0 + 2.0 + 3.0) / 3
+  assert outcome.last_loss == pytest.approx(expected)
+
+
 def test_last_loss_is_of_the_last_rounds_that_have_one(tmp_path):
   losses = [1.0] * 27 + [2.0, None, 4.0]
   outcome = summary.summarize(_CONFIG, _folder(tmp_path, losses))

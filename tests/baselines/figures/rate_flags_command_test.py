@@ -21,9 +21,12 @@ def _write(tmp_path, *arguments):
 
 
 def _points(tmp_path):
+  sweep = tmp_path / 'sweep.flags'
+  sweep.write_text(
+      '--sweep_client_learning_rates=5\n--sweep_server_learning_rates=5\n'
+  )
   arguments = [
-      '--sweep_client_learning_rates=5', '--sweep_server_learning_rates=5',
-      f'--flagfile={tmp_path / "new" / "a.flags"}',
+      f'--flagfile={sweep}', f'--flagfile={tmp_path / "new" / "a.flags"}'
   ]
   asked = flags.parse_own(arguments, 'A command.', *_OWN)
   points = variants.plan_points(arguments, 'A command.', asked)

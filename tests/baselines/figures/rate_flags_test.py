@@ -54,3 +54,14 @@ def test_no_finished_run_is_refused(tmp_path):
     rate_flags.start_flags(groups, _RULE, -1.0)
   with pytest.raises(ValueError, match='has finished, found none among 1'):
     rate_flags.best_flags(groups[4:5], _RULE)
+
+
+def test_runs_that_differ_in_more_than_rates_are_refused(tmp_path):
+  cases.write_all(tmp_path / 'a')
+  cases.write_all(tmp_path / 'b', clients_per_round=3)
+  groups = _load(tmp_path / 'a', tmp_path / 'b')
+  for write in (rate_flags.best_flags, rate_flags.start_flags):
+    with pytest.raises(
+        ValueError, match='one best eta for each gamma, .* clients_per_round'
+    ):
+      write(groups, _RULE)

@@ -72,6 +72,27 @@ def test_mean_of_the_last_rounds_and_of_all_seeds(tmp_path):
     assert rate_runs.Rule().score(group) == mean
 
 
+def test_last_rounds_end_where_there_is_a_value(tmp_path):
+  losses = [10.0] * 17 + [3.0, 5.0, float('nan')]
+  cases.write_run(
+      tmp_path / 'a', 0.1, 0.1, losses, [0.0] * 20, [1.0] * 7,
+      status='finished', rounds=20,
+  )
+  (group,) = _load(tmp_path)
+  assert rate_runs.Rule().score(group) == 4.0
+
+
+def test_etas_are_compared_by_the_seeds_that_all_have(tmp_path):
+  for eta, seed, last in ((0.1, 1, 5.0), (0.1, 2, 7.0), (0.2, 2, 6.5)):
+    cases.write_run(
+        tmp_path / f'{eta}-{seed}', 0.1, eta, [9.0] * 9 + [last], [0.0] * 10,
+        [1.0] * 4, status='finished', rounds=10, seed=seed,
+    )
+  # 6 and 6.5 in the mean over all, but 7 and 6.5 with seed 2.
+  best = rate_runs.best_of_each(_load(tmp_path), rate_runs.Rule())
+  assert _rates(best) == [(0.1, 0.2)]
+
+
 def test_other_loss_may_be_looked_at(tmp_path):
   groups = rate_runs.load_groups(
       [cases.write_all(tmp_path / 'a')], ['population_loss']

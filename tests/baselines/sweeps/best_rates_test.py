@@ -1,5 +1,7 @@
 """The tables of Appendix D: the best rate for each of the other settings."""
 
+import dataclasses
+
 import pandas as pd
 import pytest
 
@@ -108,3 +110,30 @@ def test_both_files_are_written(tmp_path):
   lines = (tmp_path / 'best.md').read_text().splitlines()
   assert len(lines) == 4
   assert 'server_learning_rate' in lines[0] and '| 0.6 |' in lines[2]
+
+
+def test_lengths_of_runs_are_apart_and_exchanges_are_not():
+  grid = [
+      (rounds, eta, 1.0 / rounds + abs(eta - best))
+      for rounds, best in ((10, 0.1), (40, 0.2)) for eta in (0.1, 0.2)
+  ]
+  outcomes = [
+      _outcome(score, rounds=rounds, server_learning_rate=eta)
+      for rounds, eta, score in grid
+  ]
+  outcomes = [
+      dataclasses.replace(outcome, round=outcome.config.run.rounds)
+      for outcome in outcomes
+  ]
+  # As many exchanges as it takes: no other length.
+  outcomes += [
+      dataclasses.replace(
+          _outcome(5.0 + eta, 'fed_avg', step_size=eta, sampling_seed=seed),
+          round=7 + seed,
+      )
+      for eta in (1.0, 2.0) for seed in (1, 2)
+  ]
+  table = best_rates.best_rates_table(outcomes)
+  assert table['rounds'].tolist()[1:] == [10, 40]
+  assert table['server_learning_rate'].tolist()[1:] == [0.1, 0.2]
+  assert table['step_size'][0] == 1.0 and table['runs'].tolist() == [2, 1, 1]

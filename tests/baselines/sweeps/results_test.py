@@ -76,6 +76,36 @@ def test_mean_over_seeds_counts_and_one_diverged_seed_excludes():
   assert _best(outcomes) == {(0.0, 0.2): 'of all'}
 
 
+def test_points_are_compared_by_the_seeds_that_all_have():
+  outcomes = [
+      _outcome(0.0, 0.1, 0.5), _outcome(0.0, 0.1, 0.7, seed=2),
+      _outcome(0.0, 0.2, 0.6, seed=2),
+  ]
+  # 0.6 and 0.6 in the mean over all, but 0.7 and 0.6 with seed 2.
+  assert _best(outcomes) == {(0.0, 0.2): 'of all'}
+  # Between gammas it is the seeds of their best points.
+  outcomes += [_outcome(0.5, 0.1, 0.65, seed=2), _outcome(0.5, 0.1, 0.1)]
+  assert _best(outcomes) == {
+      (0.0, 0.2): 'of all', (0.5, 0.1): 'for this gamma'
+  }
+  # With none in common each has its own.
+  assert _best([_outcome(0.0, 0.1, 0.5), _outcome(0.0, 0.2, 0.4, seed=2)]) == {
+      (0.0, 0.2): 'of all'
+  }
+
+
+def test_runs_of_other_lengths_are_not_compared():
+  outcomes = []
+  for eta, loss, rounds in ((0.1, 0.5, 10), (0.2, 0.6, 10), (0.2, 0.1, 40)):
+    outcome = _outcome(0.0, eta, loss, rounds=rounds)
+    settings = config.replace_settings(outcome.config, rounds=rounds)
+    outcomes.append(dataclasses.replace(outcome, config=settings))
+  table = results.results_table(outcomes)
+  assert table['rounds'].tolist() == [10, 10, 40]
+  assert table['best'].tolist() == ['of all', '', 'of all']
+  assert list(table).index('rounds') < list(table).index('sampling_seed')
+
+
 def test_table_has_a_row_for_every_run_in_order():
   table = results.results_table([
       _outcome(0.5, 0.1, 0.3),
@@ -184,6 +214,7 @@ def test_how_runs_are_computed_makes_no_other_point():
       _regret('fed_avg', 1.0, step_size=0.1, jit='on'),
       _regret('fed_avg', 9.0, step_size=0.1, jit='off', seed=2),
       _regret('fed_avg', 4.0, step_size=0.2),
+      _regret('fed_avg', 4.0, step_size=0.2, seed=2),
   ]
   assert _best_of(outcomes) == {('fed_avg', 0.2, 2000)}
 
