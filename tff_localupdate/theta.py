@@ -68,8 +68,10 @@ class Theta:
       return f'1:{self.num_steps}'
     if self == Theta.single(self.num_steps):
       return f'k{self.num_steps}'
+    # A lone weight is written with a step that does not count.
+    weights = self.weights if self.num_steps > 1 else (*self.weights, 0.0)
     return ','.join(
-        str(int(w)) if w.is_integer() else repr(w) for w in self.weights
+        str(int(w)) if w.is_integer() else repr(w) for w in weights
     )
 
 
@@ -79,7 +81,8 @@ def parse_theta(text: str) -> Theta:
   Args:
     text: `1:K` for Theta_{1:K} (K weights of 1), `kK` for Theta_K (weight 1 on
       step K only), or the weights themselves, separated by commas. For
-      instance `1:10`, `k10`, `0.5,0,2`.
+      instance `1:10`, `k10`, `0.5,0,2`. Zeros at the end do not count, but
+      `10` alone is refused: who means one step of weight 10 writes `10,0`.
 
   Returns:
     The `Theta`.
@@ -98,14 +101,21 @@ def parse_theta(text: str) -> Theta:
           f"theta of the form '1:K' must start with '1:', found {text!r}."
       )
     return Theta.ones(_parse_num_steps(stop, text))
+  parts = stripped.split(',')
   try:
-    weights = tuple(float(part) for part in stripped.split(','))
+    weights = tuple(map(float, parts))
   except ValueError as e:
     raise ValueError(
         "theta must be '1:K', 'kK' or weights separated by commas, found "
         f'{text!r}.'
     ) from e
-  return Theta(weights)
+  theta = Theta(weights)
+  if len(parts) == 1 and theta != Theta.ones(1):
+    raise ValueError(
+        f'theta must not be one weight alone, found {text!r}: 1:K is K steps, '
+        f'{stripped},0 one step of this weight.'
+    )
+  return theta
 
 
 def _parse_num_steps(digits: str, text: str) -> int:

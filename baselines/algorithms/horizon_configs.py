@@ -7,6 +7,8 @@ from baselines.algorithms import algorithm_config
 from baselines.algorithms import columns
 from baselines.settings import setting
 
+# What the stages of CEAL are made of; an oracle needs none.
+_STAGES = ('sample_constant', 'first_stage', 'threshold_factor')
 # Codes carry integers of 31 bits, and queries are counted in as many.
 _MOST = 2**31
 CEAL_CODES = ('signed_unary', 'elias_gamma', 'run_length')
@@ -54,6 +56,14 @@ class _RivalConfig(HorizonConfig):
   local_steps: int = setting(
       100, 'L, the queries of a client between two messages.', minimum=1
   )
+
+  def __post_init__(self) -> None:
+    super().__post_init__()
+    if self.QUERIES_MOVE and (self.regret_every or 1) > self.local_steps:
+      raise ValueError(
+          f'regret_every must be at most local_steps, {self.local_steps}, '
+          f'found {self.regret_every!r}.'
+      )
 
   @property
   def num_rounds(self) -> int:
@@ -154,6 +164,18 @@ class CealConfig(HorizonConfig):
   code: str = setting(
       'signed_unary', 'The code whose bits are counted.', choices=CEAL_CODES
   )
+
+  def __post_init__(self) -> None:
+    super().__post_init__()
+    if self.epoch_length != 'oracle':
+      return
+    for field in dataclasses.fields(self):
+      value = getattr(self, field.name)
+      if field.name in _STAGES and value != field.default:
+        raise ValueError(
+            f'{field.name} would be ignored: epoch_length is '
+            f'{self.epoch_length!r}, found {value!r}.'
+        )
 
   @property
   def extra_columns(self) -> tuple[str, ...]:

@@ -81,7 +81,8 @@ class RunConfig:
   divergence_factor: float = setting(
       100.0,
       'A run has diverged when a loss is not finite or more than so many times '
-      'its first value; 0 means only when it is not finite.',
+      'its first value (1 if that is not positive); 0 means only when it is '
+      'not finite.',
       minimum=0.0,
   )
 

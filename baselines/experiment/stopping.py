@@ -20,7 +20,8 @@ class DivergenceMonitor:
   """Tells when a run has diverged.
 
   It has if a loss, the norm of the update or a regret is not finite, or if a
-  loss is more than `factor` times its own first value (where that is positive).
+  loss is more than `factor` times its own first value, or times 1 where that is
+  not positive, as at a minimum.
   It depends on the rows of metrics.csv alone, so a continued run, which shows
   it the rows kept, decides as if it had never stopped.
   """
@@ -49,11 +50,10 @@ class DivergenceMonitor:
       if value is None:
         continue
       first = self._first.setdefault(column, value)
-      if self._factor and first > 0.0 and value > self._factor * first:
-        return (
-            f'{column} is {value:g}, more than {self._factor:g} times its '
-            f'first value {first:g}'
-        )
+      scale = first if first > 0.0 else 1.0
+      if self._factor and value > self._factor * scale:
+        than = f'its first value {first:g}' if first > 0.0 else '1'
+        return f'{column} is {value:g}, more than {self._factor:g} times {than}'
     return None
 
 

@@ -29,7 +29,8 @@ class RunSummary:
     last_loss: Mean of loss_before_training over the last tenth of the rounds,
       at most 100; ranks runs that count no regret.
     cumulative_regret: Of the last round; ranks runs that count it.
-    uplink_bits: Bits that a client sent in the whole run.
+    uplink_bits: Bits that a client sent in the whole run; where each round has
+      its own clients, the sum of their means.
     downlink_bits: Bits broadcast in the whole run.
     seconds: Time of all rounds and evaluations.
   """
@@ -74,7 +75,7 @@ def summarize(
       test_accuracy=accuracy[-1] if accuracy else None,
       last_loss=_last_loss(rows, rounds or max(len(rows) - 1, 1)),
       cumulative_regret=_last(rows, 'cumulative_regret'),
-      uplink_bits=_last(rows, 'cumulative_uplink_bits'),
+      uplink_bits=_uplink_bits(rows),
       downlink_bits=_last(rows, 'cumulative_downlink_bits'),
       seconds=sum(seconds),
   )
@@ -154,6 +155,13 @@ def _rounds_text(outcome: RunSummary) -> str:
 def _last(rows: list[records.Row], column: str) -> Optional[float]:
   values = _column(rows, column)
   return values[-1] if values else None
+
+
+def _uplink_bits(rows: list[records.Row]) -> Optional[float]:
+  if rows and 'cumulative_uplink_bits' in rows[0]:
+    return _last(rows, 'cumulative_uplink_bits')
+  bits = _column(rows, 'uplink_bits')
+  return math.fsum(bits) if bits else None
 
 
 def _text(value: Any) -> str:

@@ -78,7 +78,17 @@ def draw(
     quantity: What the table was made of.
     log_scale: Whether the vertical axis is logarithmic.
     largest: Where the vertical axis ends, at most.
+
+  Raises:
+    ValueError: If all values are above `largest`.
   """
+  if largest is not None and not table.empty:
+    smallest = table['mean'].min()
+    if smallest >= largest:
+      raise ValueError(
+          f'largest must be above a value that is drawn, found {largest:g}, '
+          f'where the smallest is {smallest:g}.'
+      )
   names = [] if table.empty else list(table.line.unique())
   with style.context():
     figure = style.new_figure()

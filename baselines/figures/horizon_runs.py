@@ -160,6 +160,16 @@ def name_groups(
     groups: The groups.
     ignored: Settings that a figure shows by other means.
   """
+  for digits in symbols.DIGITS:
+    names = _names(groups, ignored, digits)
+    if len(set(names)) == len(names):
+      break
+  return names
+
+
+def _names(
+    groups: Sequence[RunGroup], ignored: Collection[str], digits: int
+) -> list[str]:
   names = []
   for group in groups:
     others = [g for g in groups if g.task == group.task]
@@ -170,7 +180,7 @@ def name_groups(
     )
     parts = [symbols.ALGORITHMS[group.algorithm]]
     parts += [
-        setting_text(name, group.settings[name])
+        setting_text(name, group.settings[name], digits)
         for name in sorted(varied)
         if name in group.settings
     ]
@@ -178,10 +188,10 @@ def name_groups(
   return names
 
 
-def setting_text(name: str, value: Any) -> str:
+def setting_text(name: str, value: Any, digits: int = 6) -> str:
   """Returns a setting and its value as they are named in tables."""
   is_number = isinstance(value, float)
-  return f'{name} {symbols.number_text(value) if is_number else value}'
+  return f'{name} {symbols.number_text(value, digits) if is_number else value}'
 
 
 def describe(groups: Sequence[RunGroup]) -> list[str]:
@@ -240,7 +250,6 @@ def _without_repeated(runs: Sequence[load.Run]) -> list[load.Run]:
     if same.status != _FINISHED and run.status == _FINISHED:
       found[run.identity, run.seeds] = run
   return list(found.values())
-
 
 
 def _order(group: RunGroup) -> tuple[Any, ...]:

@@ -120,6 +120,18 @@ def check_columns(run: Run, columns: Sequence[str]) -> None:
     )
 
 
+def check_distinct(runs: Sequence[Run]) -> None:
+  """Raises ValueError if two runs have equal settings and seeds."""
+  found: dict[Any, Run] = {}
+  for run in runs:
+    same = found.setdefault((run.identity, run.seeds), run)
+    if same is not run:
+      raise ValueError(
+          f'runs must not repeat a run; {same.path} and {run.path} have equal '
+          'settings and seeds.'
+      )
+
+
 def varying(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
   """Returns those of the settings `names` that differ among `runs`."""
   return [

@@ -52,8 +52,10 @@ def draw(
     The number of lines; there may be none where runs have diverged.
 
   Raises:
-    ValueError: If no run has a value of the quantity, or the format is unknown.
+    ValueError: If no run has a value of the quantity, two have equal settings
+      and seeds, or the format is unknown.
   """
+  load.check_distinct(runs)
   lines = _lines(runs, quantity)
   if not lines and not any(run.diverged for run in runs):
     raise ValueError(

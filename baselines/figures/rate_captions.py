@@ -15,6 +15,22 @@ _SETUP = {
     'theta': r'$\Theta$',
     'server_optimizer': 'server',
 }
+# What it says of an algorithm only where that is not as usual; of what is not
+# here, always.
+_USUAL = {
+    'algorithm': 'local_update',
+    'loss_before_training': 'drawn',
+    'uplink_quantizer': 'none',
+    'client_optimizer': 'sgd',
+    'proximal_strength': 0.0,
+    'server_momentum': 0.0,
+    'client_schedule': 'constant',
+    'server_schedule': 'constant',
+    'client_sampling': 'without_replacement',
+    'initial_point': 'model',
+    'dtype': 'float32',
+}
+_DIGITS = 4
 # And of LocalUpdateDecay.
 _DECAY = {
     'window': '$W$',
@@ -45,16 +61,20 @@ def name_lines(
   shows_eta = (
       shows_eta or len({group.server_learning_rate for group in groups}) > 1
   )
-  names = []
-  for group in groups:
-    alike = [other for other in groups if other.decays == group.decays]
-    parts = [_rates_text(group, shows_eta, is_diagonal and not group.decays)]
-    parts += [
-        horizon_runs.setting_text(name, group.settings[name])
-        for name in horizon_runs.varied_settings(alike, rate_runs.RATES)
-        if name in group.settings
-    ]
-    names.append(', '.join(parts))
+  for digits in (_DIGITS, *symbols.DIGITS):
+    names = []
+    for group in groups:
+      alike = [other for other in groups if other.decays == group.decays]
+      is_short = is_diagonal and not group.decays
+      parts = [_rates_text(group, shows_eta, is_short, digits)]
+      parts += [
+          horizon_runs.setting_text(name, group.settings[name], digits)
+          for name in horizon_runs.varied_settings(alike, rate_runs.RATES)
+          if name in group.settings
+      ]
+      names.append(', '.join(parts))
+    if len(set(names)) == len(names):
+      break
   return names
 
 
@@ -68,6 +88,7 @@ def describe(groups: Sequence[rate_runs.RateGroup]) -> list[str]:
   parts = list(dict.fromkeys(group.task for group in groups))
   settings = [group.settings for group in groups]
   parts.append(_numbers_text(settings, _SETUP))
+  parts += _describe_unusual(groups)
   etas = {group.server_learning_rate for group in groups}
   if len(etas) == 1:
     eta = symbols.number_text(min(etas))
@@ -135,7 +156,7 @@ def describe_lost(
 
 def rate_text(value: float) -> str:
   """Returns a rate to four digits."""
-  return symbols.number_text(value, 4)
+  return symbols.number_text(value, _DIGITS)
 
 
 def plain_text(text: str) -> str:
@@ -144,12 +165,17 @@ def plain_text(text: str) -> str:
 
 
 def _rates_text(
-    group: rate_runs.RateGroup, shows_eta: bool, is_diagonal: bool
+    group: rate_runs.RateGroup,
+    shows_eta: bool,
+    is_diagonal: bool,
+    digits: int,
 ) -> str:
   # One formula: legends are laid out by the letters of their texts.
   gamma, eta = (_symbol(name).strip('$') for name in rate_runs.RATES)
   rates = (group.client_learning_rate, group.server_learning_rate)
-  value, other = (symbols.in_formula(rate_text(rate)) for rate in rates)
+  value, other = (
+      symbols.in_formula(symbols.number_text(rate, digits)) for rate in rates
+  )
   text = f'{gamma}={eta}={value}' if is_diagonal else f'{gamma}={value}'
   if shows_eta and not is_diagonal:
     text += f', {eta}={other}'
@@ -165,6 +191,23 @@ def _numbers_text(
       for name, symbol in names.items()
       if any(name in values for values in settings)
   )
+
+
+def _describe_unusual(groups: Sequence[rate_runs.RateGroup]) -> list[str]:
+  """Returns the settings that are not as usual, with their values."""
+  told = {*_SETUP, *_DECAY, *rate_runs.RATES, 'decay_rule'}
+  found: dict[str, dict[str, None]] = {}
+  for group in groups:
+    run = group.all_runs[0]
+    names = {*run.components['algorithm'], *_USUAL}
+    if not group.decays:
+      names |= set(run.components.get('rate', {}))
+    for name in sorted(names - told):
+      value = run.settings.get(name)
+      if value is not None and value != _USUAL.get(name):
+        text = horizon_runs.setting_text(name, value).partition(' ')[2]
+        found.setdefault(name, {})[text] = None
+  return [f'{name} {" or ".join(texts)}' for name, texts in found.items()]
 
 
 def _values_text(settings: Iterable[Mapping[str, Any]], name: str) -> str:

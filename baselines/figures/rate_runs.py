@@ -114,17 +114,12 @@ def load_groups(
         f'runs must hold a run with {" and ".join(RATES)}; found none among '
         f'{len(runs)} runs.'
     )
-  groups: dict[horizon_runs.Key, dict[tuple[Any, ...], load.Run]] = {}
+  load.check_distinct(wanted)
+  groups: dict[horizon_runs.Key, list[load.Run]] = {}
   for run in wanted:
     load.check_columns(run, columns)
-    group = groups.setdefault(run.identity, {})
-    same = group.setdefault(run.seeds, run)
-    if same is not run:
-      raise ValueError(
-          f'runs must not repeat a run; {same.path} and {run.path} have equal '
-          'settings and seeds.'
-      )
-  found = [RateGroup(tuple(group.values())) for group in groups.values()]
+    groups.setdefault(run.identity, []).append(run)
+  found = [RateGroup(tuple(group)) for group in groups.values()]
   tasks = list(dict.fromkeys(group.task for group in found))
   return sorted(
       found,

@@ -41,6 +41,7 @@ def sensitivity_table(groups: Sequence[horizon_runs.RunGroup]) -> pd.DataFrame:
   texts = [
       ', '.join(
           horizon_runs.setting_text(name, group.settings[name])
+          if name in group.settings else f'{name} by default'
           for name in names
       )
       for group, names in zip(groups, changes)
@@ -110,5 +111,4 @@ def _changes(
     base: horizon_runs.RunGroup, group: horizon_runs.RunGroup
 ) -> list[str]:
   """Returns the settings of `group` that are not as in `base`."""
-  names = horizon_runs.varied_settings([base, group])
-  return [name for name in names if name in group.settings]
+  return horizon_runs.varied_settings([base, group])

@@ -29,6 +29,10 @@ ALGORITHMS = {
 _POWER_IN_FULL = 6
 
 
+# Of the numbers in the names of lines: more where fewer tell no two apart.
+DIGITS = (6, 12, 17)
+
+
 def number_text(value: float, digits: int = 6) -> str:
   """Returns a number to so many digits: 0.0316, 10000, 1e6, 1e-5.
 

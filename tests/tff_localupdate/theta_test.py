@@ -18,9 +18,10 @@ from tff_localupdate import theta as theta_lib
         ('k3', (0.0, 0.0, 1.0)),
         ('0.5,0,2', (0.5, 0.0, 2.0)),
         (' 0.5, 0, 2 ', (0.5, 0.0, 2.0)),
-        ('3', (3.0,)),
+        ('3,0', (3.0,)),
+        ('1', (1.0,)),
         ('1,1,0,0', (1.0, 1.0)),
-        ('1e-3', (1e-3,)),
+        ('1e-3, 0', (1e-3,)),
     ],
 )
 def test_parse_theta_reads(text, weights):
@@ -45,6 +46,8 @@ def test_parse_theta_reads(text, weights):
         ('-1', 'theta weight 1 must be finite and not negative, found -1.0'),
         ('1,nan', 'theta weight 2 must be finite and not negative, found nan'),
         ('inf', 'found inf'),
+        ('10', "one weight alone, found '10': 1:K is K steps, 10,0 one step"),
+        ('1.10', "one weight alone, found '1.10'"),
     ],
 )
 def test_parse_theta_refuses(text, message):
@@ -82,7 +85,8 @@ def test_sum_is_correctly_rounded():
 
 
 @pytest.mark.parametrize(
-    'text', ['1:1', '1:10', 'k2', 'k10', '0.5,0,2', '2,2', '1e-07,0.1', '1e+30']
+    'text',
+    ['1:1', '1:10', 'k2', 'k10', '0.5,0,2', '2,2', '1e-07,0.1', '1e+30,0'],
 )
 def test_canonical_text_reads_back(text):
   theta = theta_lib.parse_theta(text)

@@ -54,6 +54,14 @@ def test_defaults_of_the_rivals_are_the_papers():
     (configs.FedAvgConfig, {'local_steps': 0}, 'local_steps must be at least'),
     (configs.FedAvgConfig, {'step_size': None}, 'step_size must be a number'),
     (configs.FedAvgConfig, {'regret_every': 0}, 'regret_every must be at'),
+    (configs.FedComConfig, {'regret_every': 41, 'local_steps': 40},
+     'regret_every must be at most local_steps, 40, found 41'),
+    (configs.CealConfig, {'epoch_length': 'oracle', 'first_stage': 2},
+     "first_stage would be ignored: epoch_length is 'oracle', found 2"),
+    (configs.CealConfig, {'epoch_length': 'oracle', 'sample_constant': 1.0},
+     'sample_constant would be ignored'),
+    (configs.CealConfig, {'epoch_length': 'oracle', 'threshold_factor': 5.0},
+     'threshold_factor would be ignored'),
     (configs.FedPaqConfig, {'quantization_levels': 0}, 'quantization_levels'),
     (configs.FedComConfig, {'server_factor': 0.0}, 'server_factor must be'),
 ])
@@ -81,3 +89,9 @@ def test_ceal_has_columns_of_its_own():
   own = set(configs.CealConfig().extra_columns)
   assert own > set(configs.FedAvgConfig().extra_columns)
   assert {'epoch', 'stage', 'stepped', 'threshold', 'rounding_norm'} <= own
+
+
+def test_clients_that_stay_are_counted_exactly_whatever_regret_every_is():
+  configs.FedAvgConfig(regret_every=40, local_steps=40)
+  configs.MinibatchSgdConfig(regret_every=41, local_steps=40)
+  configs.CealConfig(regret_every=10**6)

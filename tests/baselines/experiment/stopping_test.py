@@ -52,9 +52,11 @@ def test_no_limit_but_infinity():
   assert _observe(0.0, 1.0, float('inf')) is not None
 
 
-def test_first_value_that_is_not_positive_sets_no_limit():
-  assert _observe(2.0, 0.0, 5.0) is None
-  assert _observe(2.0, -1.0, 5.0) is None
+@pytest.mark.parametrize('first', [0.0, -1.0])
+def test_first_value_that_is_not_positive_counts_as_one(first):
+  assert _observe(2.0, first, 1.5, 2.0) is None
+  found = _observe(2.0, first, 1.5, 5.0)
+  assert found == 'loss_before_training is 5, more than 2 times 1'
 
 
 def test_empty_loss_is_no_divergence():

@@ -38,6 +38,22 @@ def test_numbers_of_a_finished_run(tmp_path):
   assert outcome.seconds == pytest.approx(16.0)
 
 
+def test_bits_of_rounds_are_summed_where_they_are_counted(tmp_path):
+  folder = _folder(tmp_path, [1.0] * 3)
+  assert summary.summarize(_CONFIG, folder).uplink_bits is None
+  quantized = config.replace_settings(
+      _CONFIG, uplink_quantizer='qsgd', quantizer_resolution=3,
+      quantizer_code='fixed_width',
+  )
+  writer = records.MetricsWriter(
+      folder.metrics_path, records.columns_of(quantized), []
+  )
+  for r, bits in enumerate((None, 40.5, None, 2.0)):
+    writer.write({'round': r, 'uplink_bits': bits})
+  writer.close()
+  assert summary.summarize(quantized, folder).uplink_bits == 42.5
+
+
 def test_run_of_which_more_is_wanted_or_rows_are_lost_is_interrupted(tmp_path):
   folder = _folder(tmp_path, [1.0] * 30)
   assert summary.summarize(_CONFIG, folder).status == 'finished'

@@ -145,3 +145,26 @@ def test_many_lines_have_marks_and_a_point_has_one(tmp_path, monkeypatch):
   for rows, marker in ((table.iloc[:3], 'None'), (table.iloc[:1], 'o')):
     axes = _drawn(monkeypatch, rows, 'It.', quantity='population_loss')
     assert axes.get_lines()[0].get_marker() == marker
+
+
+def test_axes_that_end_below_all_values_are_refused(tmp_path):
+  groups = rate_runs.load_groups(
+      [cases.write_all(tmp_path / 'a')], ['population_loss']
+  )
+  table = curves.curve_table(groups, 'population_loss')
+  for largest in (0.1, 0.5):
+    with pytest.raises(ValueError, match='largest must be above .* is 0.5'):
+      curves.draw(
+          table, 'A caption.', tmp_path / 'a.png', quantity='population_loss',
+          largest=largest,
+      )
+
+
+def test_lines_of_nearly_equal_rates_stay_apart(tmp_path):
+  rates = (0.00316228, 0.003162, 0.1, 0.10000001)
+  for eta in rates:
+    cases.write_run(tmp_path / str(eta), 0.1, eta, *cases.RUNS[0][2:])
+  groups = rate_runs.load_groups([tmp_path], ['population_loss'])
+  table = curves.curve_table(groups, 'population_loss')
+  assert table.line.nunique() == 4
+  assert (table.groupby('line').size() == 3).all()

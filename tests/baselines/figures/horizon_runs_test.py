@@ -157,3 +157,13 @@ def test_settings_are_named_with_their_numbers():
   assert horizon_runs.setting_text('step_size', 1e-5) == 'step_size 1e-5'
   assert horizon_runs.setting_text('step_size', 1e6) == 'step_size 1e6'
   assert horizon_runs.setting_text('code', 'floats') == 'code floats'
+
+
+def test_names_have_the_digits_that_tell_them_apart(tmp_path):
+  for number, eta in enumerate((0.1, 0.10000001, 0.1 + 1e-16)):
+    cases.write_run(
+        tmp_path / str(number), 'fed_avg', cases.FED_AVG[0], step_size=eta
+    )
+  groups = _load(tmp_path)
+  names = _names(groups)
+  assert len(set(names)) == len(groups) == 3

@@ -201,3 +201,10 @@ def test_lines_that_the_usual_settings_do_not_tell_apart_name_others(
       ],
       [r'$\gamma$ = 0', r'$\gamma$ = 0.1'],
   ]
+
+
+def test_repeated_runs_are_refused(tmp_path):
+  write_run(tmp_path / 'a')
+  runs = [load.load_run(tmp_path / 'a') for _ in range(2)]
+  with pytest.raises(ValueError, match='runs must not repeat a run'):
+    loss.draw(runs, tmp_path / 'a.png')

@@ -133,3 +133,19 @@ def test_etas_compared_are_named_in_full(tmp_path):
     cases.write_run(tmp_path / str(eta), 0.0, eta, *cases.RUNS[0][2:])
   said = rate_captions.describe_rule(_load(tmp_path), rate_runs.Rule())
   assert said.endswith(', of 1e-5, 1000')
+
+
+def test_captions_tell_what_is_not_as_usual(tmp_path):
+  cases.write_all(
+      tmp_path / 'a', rate={
+          'client_schedule': 'inverse', 'client_schedule_offset': 2.5,
+          'server_schedule': 'constant',
+      },
+      client_sampling='iid',
+  )
+  groups = rate_runs.load_groups([tmp_path / 'a'], ['update_norm'])
+  parts = rate_captions.describe(groups)
+  assert parts[2:5] == [
+      'client_sampling iid', 'client_schedule inverse',
+      'client_schedule_offset 2.5',
+  ]

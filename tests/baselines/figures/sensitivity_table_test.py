@@ -81,3 +81,15 @@ def test_runs_without_ceal_are_refused(tmp_path):
   cases.write_run(tmp_path / 'a', 'fed_avg', cases.FED_AVG[0])
   with pytest.raises(ValueError, match='must hold a run of ceal, found none'):
     sensitivity_table.sensitivity_table(_groups(tmp_path))
+
+
+def test_settings_that_the_theory_gives_are_changes(tmp_path):
+  for number in range(2):
+    cases.write_run(
+        tmp_path / str(number), 'ceal', cases.CEAL[number], seed=number + 1,
+        noise_scale=0.6,
+    )
+  cases.write_run(tmp_path / 'theory', 'ceal', cases.CEAL[0])
+  groups = _groups(tmp_path)
+  table = sensitivity_table.sensitivity_table(groups)
+  assert table.variant.tolist() == ['base', 'noise_scale by default']

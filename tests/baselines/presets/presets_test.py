@@ -245,7 +245,8 @@ def test_sensitivity_changes_one_thing_at_a_time_but_for_one_row():
       {'uplink_resolution': 0.35},
       {'downlink_resolution': 0.3},
       {'clip': False},
-      {'epoch_length': 'oracle'},
+      # Which has no stages.
+      {'epoch_length': 'oracle', 'first_stage': 1, 'sample_constant': 40.0},
   ]
 
 
