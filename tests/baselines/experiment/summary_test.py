@@ -41,9 +41,11 @@ def test_numbers_of_a_finished_run(tmp_path):
 def test_bits_of_rounds_are_summed_where_they_are_counted(tmp_path):
   folder = _folder(tmp_path, [1.0] * 3)
   assert summary.summarize(_CONFIG, folder).uplink_bits is None
-  quantized = config.replace_settings(
-      _CONFIG, uplink_quantizer='qsgd', quantizer_resolution=3,
-      quantizer_code='fixed_width',
+  quantized = config.ExperimentConfig(
+      algorithm=config.LocalUpdateConfig(
+          uplink_quantizer='qsgd', quantizer_resolution=3.0
+      ),
+      run=_CONFIG.run,
   )
   writer = records.MetricsWriter(
       folder.metrics_path, records.columns_of(quantized), []
