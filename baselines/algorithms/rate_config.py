@@ -131,6 +131,22 @@ class RateConfig:
     return self.decay_rule != 'none'
 
   @property
+  def rounds_without_decay(self) -> Optional[int]:
+    """How many rounds there are at least before other rates; None if unknown.
+
+    A decay counts from the round after it.
+    """
+    if self.patience is None:
+      return None
+    cooldown, patience = self.cooldown, max(self.patience, 1)
+    if self.decay_rule == 'callback':  # A round of it does not block.
+      cooldown = max(cooldown - 1, 0)
+      if cooldown + patience < self.window:
+        return cooldown + patience
+    # A window that is full for the first time is progress.
+    return max(cooldown, self.window) + patience
+
+  @property
   def is_constant(self) -> bool:
     """Whether there is no schedule."""
     return self.client_schedule == self.server_schedule == 'constant'

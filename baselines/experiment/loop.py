@@ -59,7 +59,7 @@ def run_experiment(
   with folder.locked():
     # Another process may have worked on it while this one was loading.
     if plan_lib.find_stage(config, folder) != plan_lib.DONE:
-      digests = workbench.task(config.task).digests
+      digests = workbench.task(config.task).data_digests
       folder.check_digests(digests)
       folder.write_config(config, digests)
       try:
@@ -100,6 +100,11 @@ def _run_locked(
     run.write_status(run_folder.RUNNING)
     if start.round_num:
       recorder.report(f'going on after round {start.round_num}')
+    least = config.rate and config.rate.rounds_without_decay
+    if least and config.run.rounds <= least:
+      recorder.report(
+          f'the rates cannot decay: that takes more than {least} rounds'
+      )
     if start.incomplete is not None:
       first = run.regret_row() if not start.round_num else {}
       recorder.record({**start.incomplete, **first, **run.evaluate()})

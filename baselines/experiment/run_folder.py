@@ -131,8 +131,8 @@ class RunFolder:
     if changed:
       raise command.InputError(
           f'output_dir {self.path} holds a run with other data: '
-          f'{", ".join(changed)} of data_dir must be what it was when the run '
-          'was started, found another content.'
+          f'{", ".join(changed)} must be what it was when the run was started, '
+          'found another content.'
       )
 
   def write_config(

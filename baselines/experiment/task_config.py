@@ -2,6 +2,7 @@
 
 from collections.abc import Container
 import dataclasses
+import os
 from typing import Optional
 
 from baselines import settings
@@ -50,6 +51,8 @@ class TaskConfig:
 
   def __post_init__(self) -> None:
     settings.check_settings(self)
+    if self.data_dir:  # dir, ./dir and dir/ are one, and so are their runs.
+      object.__setattr__(self, 'data_dir', os.path.normpath(self.data_dir))
     entry = tasks.task_entry(self.task)
     settings.fill_setting(self, 'model', entry.models[0])
     settings.fill_setting(self, 'data_source', entry.data_sources[0])

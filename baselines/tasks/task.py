@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Mapping
 import dataclasses
+import functools
+import hashlib
 from typing import Optional
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -60,6 +63,24 @@ class Task:
   def __post_init__(self):
     if self.population is None:
       object.__setattr__(self, 'population', self.train)
+
+  @functools.cached_property
+  def data_digests(self) -> Mapping[str, str]:
+    """Digests that tell whether the data are the same, by name.
+
+    Besides `digests` that of the clients: their names, how many examples each
+    has, and the classes of the examples that are evaluated. Not numbers: those
+    that are computed may differ in the last bit on another machine.
+    """
+    digest = hashlib.sha256()
+    for held in (self.population, self.train, self.test):
+      if held is not None and held.num_clients is not None:
+        digest.update(repr(held.client_ids).encode())
+        digest.update(np.ascontiguousarray(held.sizes))
+    for held in (self.train, self.test):
+      if held is not None and held.features[1].dtype.kind in 'iu':
+        digest.update(np.ascontiguousarray(held.features[1]))
+    return {**self.digests, 'clients': digest.hexdigest()}
 
   def model_builder(self, fast: bool = True) -> ModelBuilder:
     """Returns `build_model` or, if not fast, `build_plain_model`."""

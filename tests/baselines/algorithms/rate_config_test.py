@@ -3,6 +3,7 @@
 import pytest
 
 from baselines.algorithms import rate_config
+from tff_localupdate.local_update import plateau
 
 Rate = rate_config.RateConfig
 
@@ -95,3 +96,24 @@ def test_wrong_settings(settings, message):
 
 def test_patience_0_is_legal_in_the_callback():
   assert Rate(decay_rule='callback', patience=0).patience == 0
+
+
+@pytest.mark.parametrize('kind', ['canonical', 'callback'])
+@pytest.mark.parametrize('cooldown', [0, 1, 2, 5])
+@pytest.mark.parametrize('window, patience', [(1, 1), (3, 2), (2, 4), (3, 0)])
+def test_first_rounds_that_cannot_have_other_rates(
+    kind, window, patience, cooldown
+):
+  if kind == 'canonical' and not patience:
+    return  # Refused.
+  rule = plateau.PlateauRule(window, patience, cooldown, 1e-4, kind)
+  state, rounds, decays = plateau.initial_state(rule), 0, False
+  while not decays:
+    # No loss decays the rates sooner than one that rises.
+    result = plateau.update(rule, state, float(rounds))
+    state, decays, rounds = result.state, bool(result.decays), rounds + 1
+  config = Rate(
+      decay_rule=kind, window=window, patience=patience, cooldown=cooldown
+  )
+  assert config.rounds_without_decay == rounds
+  assert Rate().rounds_without_decay is None

@@ -123,7 +123,7 @@ def test_run_does_not_go_on_with_other_data(workbench, tmp_path, monkeypatch):
     monkeypatch.setattr(workbench, 'task', lambda _, found=found: found)
     rounds = len(_rows(tmp_path)) or 1
     if is_refused:
-      with pytest.raises(command.InputError, match='words of data_dir'):
+      with pytest.raises(command.InputError, match='other data: words must'):
         _run(workbench, tmp_path, rounds=rounds)
     else:
       outcome = _run(workbench, tmp_path, rounds=rounds)
@@ -144,6 +144,18 @@ def test_6_rounds_then_10_equal_10_straight(
   assert (outcome.status, outcome.round) == (run_folder.FINISHED, 6)
   assert _run(workbench, tmp_path).status == run_folder.FINISHED
   assert _numbers(tmp_path) == straight
+
+
+@pytest.mark.parametrize('rounds, said', [(3, True), (4, False)])
+def test_decay_that_cannot_come_is_told(
+    workbench, tmp_path, capsys, rounds, said
+):
+  _run(
+      workbench, tmp_path, rounds=rounds, decay_rule='canonical', window=2,
+      patience=1, cooldown=1,
+  )
+  text = 'the rates cannot decay: that takes more than 3 rounds'
+  assert (text in capsys.readouterr().err) == said
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])

@@ -54,7 +54,7 @@ def test_changed_data_are_refused_and_the_record_kept(folder):
   with folder.locked():
     folder.write_config(_CONFIG, {'words': 'a', 'tags': 'b'})
   folder.check_digests({'words': 'a', 'tags': 'b'})
-  with pytest.raises(command.InputError, match='tags of data_dir must be what'):
+  with pytest.raises(command.InputError, match='other data: tags must be'):
     folder.check_digests({'words': 'a', 'tags': 'c'})
 
 

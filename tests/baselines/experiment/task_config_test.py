@@ -19,6 +19,14 @@ def test_task_defaults_are_filled_in():
   assert task_config.TaskConfig(task='emnist_digits').data_seed is None
 
 
+def test_spellings_of_a_folder_are_one():
+  configs = {
+      task_config.TaskConfig('femnist', data_source='cache', data_dir=text)
+      for text in ('a/b', './a/b', 'a/b/', 'a//b', 'a/c/../b')
+  }
+  assert len(configs) == 1
+
+
 @pytest.mark.parametrize('wrong, message', [
     ({'task': 'digitz'}, "task must be one of .*found 'digitz'"),
     ({'model': 'vgg'}, "model .*'vgg'"),

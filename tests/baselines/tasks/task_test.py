@@ -200,3 +200,30 @@ def test_two_rounds_of_local_update_lower_the_loss(name, model_id):
     losses.append(float(metrics.loss_before_training))
     assert metrics.clients_non_finite == 0
   assert np.isfinite(losses).all() and losses[1] < losses[0]
+
+
+def test_other_clients_sizes_or_classes_have_another_digest():
+  task = _task('digits', 'cnn')
+  first = task.data_digests['clients']
+  x, y = task.train.features
+  held = task.train
+  for other in (
+      dataclasses.replace(held, client_ids=('a', *held.client_ids[1:])),
+      dataclasses.replace(held, features=(x, (y + 1) % 10)),
+      dataclasses.replace(held, offsets=np.append(0, held.offsets[1:] - [
+          1, *[0] * (held.num_clients - 1)
+      ])),
+  ):
+    changed = dataclasses.replace(task, train=other, population=None)
+    assert changed.data_digests['clients'] != first
+  again = dataclasses.replace(task, train=dataclasses.replace(held))
+  assert again.data_digests == {**task.digests, 'clients': first}
+
+
+def test_rounding_of_numbers_is_in_no_digest():
+  task = _task('linear_regression', 'linear')
+  x, y = task.train.features
+  assert y.dtype.kind == 'f'
+  held = dataclasses.replace(task.train, features=(x, np.nextafter(y, 9)))
+  again = dataclasses.replace(task, train=held)
+  assert again.data_digests == task.data_digests
