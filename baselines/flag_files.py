@@ -108,6 +108,13 @@ def _expand_file(
     raise ValueError(f'flagfile must not hold itself, found {path}.')
   stripped = (line.strip() for line in _read(path).splitlines())
   found = [f for f in stripped if f and not f.startswith(('#', '//'))]
+  for flag in found:
+    value = flag.partition('=')[2]
+    if ' #' in flag or value[:1] in ('"', "'"):
+      raise ValueError(
+          f'flagfile must have comments on lines of their own, and values '
+          f'without quotes, found {flag!r} in {path}.'
+      )
   _expand(found, source, (*within, resolved), flags)
 
 

@@ -141,6 +141,8 @@ def parse(
   if any(a in ('-h', '--help', '-help', '--helpfull') for a in arguments):
     raise command.HelpRequested(help_text(description, types))
   arguments = expanded(arguments)
+  if any(a.lstrip('-').startswith('undefok') for a in arguments):
+    raise command.InputError('undefok is no flag here: none may be unknown.')
   values = flags.FlagValues()
   for field in _fields(types):
     define = _DEFINE[settings.value_type(field)]

@@ -203,10 +203,12 @@ def _parse(
 
 def _words(stream: Iterator[bytes], size: int) -> tuple[str, ...]:
   """Reads lines `word count` until there are `size` words."""
-  words = {}
+  words, last = {}, float('inf')
   for line in stream:
     word, number = line.decode().split()
-    words[word] = int(number)
+    if int(number) > last:  # The first ones would not be the most frequent.
+      raise ValueError(f'counts must fall, found {last} before {number}')
+    last = words[word] = int(number)
     if len(words) >= size:
       break
   return tuple(words)

@@ -159,3 +159,12 @@ def test_typed_flags():
   assert [(flag.name, flag.text) for flag in found] == [
       ('a', '--a=1'), ('b', '-b'), ('nod', '--nod')
   ]
+
+
+@pytest.mark.parametrize('line', [
+    '--output_dir=runs/a # mine', '--output_dir="runs/a"', "--theta='1:10'"
+])
+def test_what_a_shell_would_take_off_is_refused(tmp_path, line):
+  (tmp_path / 'a.txt').write_text(f'--rounds=3\n{line}\n')
+  with pytest.raises(ValueError, match='comments on lines of their own'):
+    flag_files.expand([f'--flagfile={tmp_path}/a.txt'])

@@ -51,6 +51,7 @@ def test_flagfile_is_read_and_later_flags_win(tmp_path):
 
 @pytest.mark.parametrize('argument, message', [
     ('--no_such_flag', "Unknown command line flag 'no_such_flag'"),
+    ('--undefok=no_such_flag', 'undefok is no flag here'),
     ('--round=3', 'Did you mean: rounds'),
     ('--sweep_seeds=1:2', 'sweep_seeds is a flag of localupdate-sweep'),
     ('--preset=paper1_fig2a', 'flag of localupdate-sweep, as are all presets'),

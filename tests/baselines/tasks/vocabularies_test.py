@@ -95,6 +95,7 @@ def test_missing_counts(tmp_path):
     [
         (_WORDS, b'the\n'),
         (_WORDS, b'the many\n'),
+        (_WORDS, b'a 3\nthe 7\n'),
         (_WORDS, b'\xff\xfe 3\n'),
         (_WORDS, b''),
         (_TAGS, b'the 3\n'),
