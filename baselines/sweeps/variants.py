@@ -17,10 +17,11 @@ def split_variants(text: str) -> list[list[str]]:
 
   Args:
     text: Sets of flags separated by semicolons, as a shell would take them.
-      An empty set is the experiment as it is.
+      An empty set in front is the experiment as it is.
 
   Raises:
-    command.InputError: If quotes do not match, or a set occurs twice.
+    command.InputError: If quotes do not match, a set occurs twice, or an empty
+      one is not the first.
   """
   try:
     variants = [shlex.split(part) for part in text.split(';')]
@@ -29,6 +30,11 @@ def split_variants(text: str) -> list[list[str]]:
         f'sweep_variants must be flags separated by semicolons: {error}, found '
         f'{text!r}.'
     ) from error
+  if not all(variants[1:]):  # More likely a slip than a wish.
+    raise command.InputError(
+        'sweep_variants must have an empty set of flags, the experiment as it '
+        f'is, in front of the others, found {text!r}.'
+    )
   if len(set(map(tuple, variants))) != len(variants):
     raise command.InputError(
         f'sweep_variants must name each set of flags once, found {text!r}.'

@@ -108,6 +108,8 @@ def test_variant_may_be_a_preset_and_win_over_it():
     (['--sweep_variants=--clients_per_round=101;--theta=k2'],
      'clients_per_round must be at most 100'),
     (['--sweep_variants=;stray'], 'flags must start with --'),
+    (['--sweep_variants=--theta=1:2;--theta=1:3;'], 'in front of the others'),
+    (['--sweep_variants=--theta=1:2; ;--theta=1:3'], 'in front of the others'),
     (['--rounds=7', '--sweep_variants=--rounds=5 --theta=1:2;--rounds=3'],
      'rounds would be ignored: each of sweep_variants has one of its own'),
     (['--preset=paper2_synthetic', '--step_size=0.7'],
