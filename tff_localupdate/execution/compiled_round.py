@@ -7,8 +7,10 @@ stay open. The state never leaves the device, and the order of summation is
 fixed, so equal seeds give equal bits on one device.
 """
 
+import contextlib
 import itertools
 import logging
+import threading
 from typing import Any, Sequence
 
 import tensorflow as tf
@@ -65,6 +67,9 @@ class CompiledRound:
     self._output_types = values.leaf_types(signature.result[1])
     self._result = values.Codec(signature.result)
     self._functions = {}  # And whether XLA compiled each.
+    # Rounds in two threads would share the variables, if there are any.
+    has_state = self._graph.has_state
+    self._turn = threading.Lock() if has_state else contextlib.nullcontext()
     self.jit = self._jit_now = self._wants_jit()
     self.client_devices: tuple[str, ...] = ()
 
@@ -94,7 +99,8 @@ class CompiledRound:
       ValueError: If a secure sum's input is out of its declared range.
     """
     server = self._state.flatten(state)
-    results = self._run(server + list(cohort), size, stacked)
+    with self._turn:
+      results = self._run(server + list(cohort), size, stacked)
     self.client_devices = tuple(
         devices_lib.short_name(probe.backing_device) for probe in results.probes
     )

@@ -1,6 +1,8 @@
 """Computations without client placement, as functions of this process."""
 
+import contextlib
 import functools
+import threading
 from typing import Any, Sequence
 
 import tensorflow as tf
@@ -18,6 +20,9 @@ class LocalFunction:
     self._result = values.Codec(signature.result)
     self._imported = forms.ImportedFunction(forms.local_form(computation))
     self._specs = [values.leaf_spec(t) for t in self._parameter.leaf_types]
+    # Calls in two threads would share its variables, if it has any.
+    has_state = self._imported.has_state
+    self._turn = threading.Lock() if has_state else contextlib.nullcontext()
 
   @functools.cached_property
   def _function(self):
@@ -36,7 +41,8 @@ class LocalFunction:
         tf.convert_to_tensor(leaf, spec.dtype)
         for leaf, spec in zip(leaves, self._specs)
     ]
-    results = self._function(*tensors)
+    with self._turn:
+      results = self._function(*tensors)
     if as_numpy:
       results = [
           values.to_numpy(leaf, leaf_type)

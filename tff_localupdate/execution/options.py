@@ -9,7 +9,11 @@ HOST = ('/device:CPU:0',)
 
 @dataclasses.dataclass(frozen=True)
 class ExecutionOptions:
-  """How rounds are compiled; never what they compute.
+  """How rounds are compiled; never what they compute, but for errors.
+
+  TensorFlow's kernels check indices and divisors; XLA does not: it takes the
+  nearest row for an index out of range. Client work that has assertions
+  (`tf.debugging.assert_*`) is not compiled by it under `'auto'`.
 
   Attributes:
     devices: Names as `configure` returns them, such as '/device:GPU:0'; several

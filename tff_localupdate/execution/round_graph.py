@@ -45,7 +45,9 @@ class RoundGraph:
     draws: Names of operations that draw random numbers which are not in the
       state: rounds with any do not repeat.
     needs_host: Whether client work contains what XLA cannot compile at all
-      (data sets, variables, tables).
+      (data sets, variables, tables) or would leave out (assertions).
+    has_state: Whether a part has variables or tables, so that two calls of it
+      must not overlap.
   """
 
   def __init__(self, form: Any, devices: Sequence[str]):
@@ -54,6 +56,7 @@ class RoundGraph:
     self._prepare = forms.ImportedFunction(form.prepare)
     # One import a device: graphs with variables may not share them.
     self._work = [forms.ImportedFunction(form.work) for _ in self._devices]
+    self._own_work = {}
     self._zero = forms.ImportedFunction(form.zero)
     self._accumulate = forms.ImportedFunction(form.accumulate)
     self._merge = forms.ImportedFunction(form.merge)
@@ -72,8 +75,9 @@ class RoundGraph:
         or values.num_elements(self._prepare.result_types) >= _MANY_WEIGHTS
     )
     self.needs_host = self._work[0].has_state or any(
-        'Dataset' in op or 'Iterator' in op for op in ops
+        op == 'Assert' or 'Dataset' in op or 'Iterator' in op for op in ops
     )
+    self.has_state = any(part.has_state for part in (*parts, self._zero))
 
   def build(
       self, size: int, *, jit: bool, clients: str, stacked: bool = True
@@ -146,7 +150,7 @@ class RoundGraph:
         work = work.compiled()
       partial = (
           self._run_stacked(work, shared, own, size, parallel)
-          if stacked else self._run_unrolled(work, shared, own, size)
+          if stacked else self._run_unrolled(index, shared, own, size)
       )
       return self._flat(partial)
 
@@ -166,12 +170,22 @@ class RoundGraph:
   def _start(self):
     return Partial(self._zero([]), self._secure.zeros(), tf.constant(True))
 
-  def _run_unrolled(self, work, broadcast, cohort, size):
+  def _run_unrolled(self, index, broadcast, cohort, size):
     partial, width = self._start(), len(cohort) // size
     for i in range(size):
       client = cohort[i * width : (i + 1) * width]
-      partial = self._add(partial, work(client + broadcast))
+      partial = self._add(partial, self._work_of(index, i)(client + broadcast))
     return partial
+
+  def _work_of(self, index, client):
+    """An import for each client, if it has variables: clients may overlap."""
+    work = self._work[index]
+    if not work.has_state or not client:
+      return work
+    key = index, client
+    if key not in self._own_work:
+      self._own_work[key] = forms.ImportedFunction(self._form.work)
+    return self._own_work[key]
 
   def _run_stacked(self, work, broadcast, cohort, size, parallel):
     def body(i, *flat):
@@ -181,12 +195,20 @@ class RoundGraph:
 
     # The sum depends on the iteration before, client work does not: parallel
     # iterations overlap the work and still add in the order of the cohort.
+    start = (tf.constant(0), *self._flat(self._start()))
     results = tf.while_loop(
-        lambda i, *_: i < size, body,
-        (tf.constant(0), *self._flat(self._start())),
+        lambda i, *_: i < size, body, start,
+        shape_invariants=self._sum_shapes(start),
         parallel_iterations=devices_lib.core_count() if parallel else 1,
     )
     return self._unflat(results[1:])
+
+  def _sum_shapes(self, start):
+    """Shapes of the loop's values: sums may grow where their type is open."""
+    shapes = [value.shape for value in start]
+    for i, result in enumerate(self._accumulate.result_types, 1):
+      shapes[i] = values.leaf_spec(result).shape
+    return tuple(shapes)
 
   def _add(self, partial, client):
     """Adds one client's results to a partial sum."""

@@ -228,21 +228,36 @@ _MISSING = object()
 
 def _to_array(value, dtype, path):
   """NumPy array of the asked dtype; refuses to change numbers silently."""
+  if dtype.kind == 'O':
+    return _to_strings(value, path)
   array = np.asarray(value)
   if array.dtype == dtype:
     return array
-  if dtype.kind == 'O':
-    return array.astype(object)
   plain = isinstance(value, (bool, int, float, list, tuple))
   if not np.can_cast(array.dtype, dtype, 'same_kind') and not (
       plain and array.dtype.kind in 'biuf'):
     raise TypeError(
         f'{".".join(path)}: expected dtype {dtype.name}, got {array.dtype}.'
     )
-  cast = array.astype(dtype)
-  if dtype.kind in 'iu' and not np.array_equal(cast, array):
+  with np.errstate(over='ignore', invalid='ignore'):  # Looked at below.
+    cast = array.astype(dtype)
+  is_same = (
+      np.array_equal(cast, array)
+      if dtype.kind in 'iub'
+      # Rounded at most: no number becomes infinite.
+      else np.array_equal(np.isfinite(cast), np.isfinite(array))
+  )
+  if not is_same:
     raise TypeError(f'{".".join(path)}: {value!r} is no {dtype.name}.')
   return cast
+
+
+def _to_strings(value, path):
+  """Array of strings with all their bytes: NumPy's own cut NULs at the end."""
+  array = np.array(value, dtype=object)
+  if not all(isinstance(text, (str, bytes)) for text in array.flat):
+    raise TypeError(f'{".".join(path)}: {value!r} is no string.')
+  return array
 
 
 def _to_variant(value, type_spec, path):

@@ -1,5 +1,7 @@
 """Which shapes of cohorts share a compiled round, and how long it is kept."""
 
+from concurrent import futures
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -98,3 +100,100 @@ def test_shapes_of_which_nothing_is_known_stay_as_they_are():
     values = [np.ones(shape, np.float32), np.ones(shape[::-1], np.float32)]
     _, total = process.next(process.initialize(), values)
     assert total == 2 * np.prod(shape)
+
+
+def _accumulated_in_a_variable(values):
+  total = tf.Variable(0.0)
+  with tf.control_dependencies([total.assign_add(tf.reduce_sum(values))]):
+    return total.read_value()
+
+
+@pytest.mark.parametrize('jit', ['auto', 'off'])
+@pytest.mark.parametrize('devices', [CPU, ('/device:CPU:0', '/device:CPU:1')])
+def test_clients_of_unlike_sizes_share_no_variables(jit, devices):
+  process = build_process((np.float32, [None]), _accumulated_in_a_variable)
+  tff.framework.set_default_context(execution.InProcessContext(
+      execution.ExecutionOptions(devices, jit=jit)))
+  values = [np.ones(width, np.float32) for width in (1, 2, 3, 5)]
+  for _ in range(10):
+    _, total = process.next(process.initialize(), values)
+    assert total == 11
+
+
+def test_rounds_of_two_threads_share_no_variables():
+  process = build_process((np.float32, [None]), _accumulated_in_a_variable)
+  program_ = execution.compile_process(process, devices=CPU)
+  values = np.ones((4, 10), np.float32)
+  state = program_.initialize()
+  program_.next(state, values)
+  with futures.ThreadPoolExecutor(4) as pool:
+    rounds = [pool.submit(program_.next, state, values) for _ in range(100)]
+  assert {float(done.result()[1]) for done in rounds} == {40.0}
+
+
+def test_assertions_are_not_left_out():
+  def positive(value):
+    with tf.control_dependencies([tf.debugging.assert_positive(value)]):
+      return tf.identity(value)
+
+  program_ = execution.compile_process(
+      build_process(np.float32, positive), devices=CPU)
+  assert not program_.jit
+  with pytest.raises(tf.errors.InvalidArgumentError):
+    program_.next(program_.initialize(), np.array([1, -1], np.float32))
+
+
+@pytest.mark.parametrize('jit', ['auto', 'off'])
+@pytest.mark.parametrize('clients', ['loop', 'parallel'])
+def test_sums_may_grow(jit, clients):
+  @tff.tensorflow.computation
+  def nothing():
+    return tf.zeros([0], tf.float32)
+
+  rows = tff.TensorType(np.float32, [None])
+
+  @tff.tensorflow.computation(rows, np.float32)
+  def append(found, value):
+    return tf.concat([found, [value]], axis=0)
+
+  @tff.tensorflow.computation(rows, rows)
+  def join(first, second):
+    return tf.concat([first, second], axis=0)
+
+  @tff.tensorflow.computation(rows)
+  def report(found):
+    return found
+
+  @tff.tensorflow.computation(np.float32, np.float32)
+  def scale(value, state):
+    return value * state
+
+  @tff.tensorflow.computation
+  def initial():
+    return tf.constant(2.0)
+
+  @tff.federated_computation
+  def initialize():
+    return tff.federated_eval(initial, tff.SERVER)
+
+  @tff.tensorflow.computation(rows)
+  def empty_like(found):
+    return found[:0]
+
+  @tff.federated_computation(
+      tff.FederatedType(np.float32, tff.SERVER),
+      tff.FederatedType(np.float32, tff.CLIENTS))
+  def next_fn(state, values):
+    scaled = tff.federated_map(
+        scale, (values, tff.federated_broadcast(state)))
+    zero = empty_like(nothing())
+    return state, tff.federated_aggregate(scaled, zero, append, join, report)
+
+  program_ = execution.compile_process(
+      tff.templates.IterativeProcess(initialize, next_fn), devices=CPU,
+      jit=jit, clients=clients)
+  state = program_.initialize()
+  for size in (3, 1, 5):
+    values = np.arange(size, dtype=np.float32)
+    state, found = program_.next(state, values)
+    np.testing.assert_array_equal(found, 2 * values)

@@ -114,3 +114,37 @@ def test_num_elements_counts_open_sizes_once_and_no_sequences():
       tff.SequenceType(np.float32),
   ))))
   assert found == 12 + 1 + 5
+
+
+@pytest.mark.parametrize('value', [
+    b'x\x00\x00', [b'x\x00', b'\x00'], 'x\x00',
+    np.array([b'x\x00'], object),
+])
+def test_strings_keep_all_their_bytes(value):
+  shape = np.shape(value)
+  (leaf,) = values.Codec(tff.TensorType(np.str_, shape)).flatten(value)
+  found = tf.convert_to_tensor(leaf).numpy()
+  expected = np.vectorize(
+      lambda text: text if isinstance(text, bytes) else text.encode(),
+      otypes=[object],
+  )(np.array(value, object))
+  assert np.all(np.array(found, object) == expected)
+
+
+@pytest.mark.parametrize('dtype, value', [
+    (np.bool_, 0.5), (np.bool_, [True, 2]), (np.float32, np.float64(1e300)),
+    (np.float32, 1e300), (np.float16, [1.0, 1e9]), (np.str_, 3),
+    (np.str_, np.array([1])),
+])
+def test_numbers_are_not_changed(dtype, value):
+  codec = values.Codec(tff.TensorType(dtype, np.shape(value)), 'here')
+  with pytest.raises(TypeError, match='here: .* is no '):
+    codec.flatten(value)
+
+
+def test_numbers_may_be_rounded_and_need_not_be_finite():
+  codec = values.Codec(tff.TensorType(np.float32, [4]))
+  (leaf,) = codec.flatten([0.1, float('inf'), float('nan'), 1])
+  np.testing.assert_array_equal(leaf, np.float32([0.1, np.inf, np.nan, 1]))
+  (leaf,) = values.Codec(tff.TensorType(np.bool_)).flatten(1)
+  assert leaf.dtype == np.bool_ and leaf
