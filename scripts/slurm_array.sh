@@ -6,7 +6,7 @@
 #SBATCH --gres=gpu:1
 #SBATCH --cpus-per-task=4
 #SBATCH --requeue
-#SBATCH --signal=TERM@120
+#SBATCH --signal=B:TERM@120
 set -euo pipefail
 cd "${SLURM_SUBMIT_DIR:?run by sbatch from the root of the repository}"
 export PATH="$PWD/.venv/bin:$PATH"

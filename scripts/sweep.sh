@@ -22,6 +22,7 @@ localupdate-sweep "$@" --dry_run > /dev/null  # Wrong flags end it here.
 all=$(nvidia-smi --query-gpu=index --format=csv,noheader 2> /dev/null) || all=
 IFS=, read -ra gpus <<< "${CUDA_VISIBLE_DEVICES-${all//$'\n'/,}}"
 pids=() stopped=''
+set -m  # Each has a group of its own: a Ctrl-C reaches it by the trap alone.
 trap 'stopped=yes; kill -TERM "${pids[@]}" 2> /dev/null || true' INT TERM
 for ((part = 1; part <= processes; part++)); do
   if ((${#gpus[@]})); then

@@ -1,5 +1,6 @@
 """What all commands share: exit codes, and errors as one line."""
 
+import pathlib
 import sys
 from typing import Callable
 
@@ -33,8 +34,10 @@ def run_command(name: str, main: Callable[[list[str]], int]) -> int:
     `FINISHED` after the help; `BAD_INPUT` after an `InputError`; `STOPPED`
     after a SIGINT that no run took.
   """
-  # Line by line even into a pipe, so that a log can be followed.
-  sys.stdout.reconfigure(line_buffering=True)
+  streams.open_missing()
+  # Line by line even into a pipe, so that a log can be followed; what a
+  # terminal has no letter for is no reason to stop.
+  sys.stdout.reconfigure(line_buffering=True, errors='backslashreplace')
   with streams.patient():
     try:
       return main(sys.argv[1:])
@@ -47,6 +50,24 @@ def run_command(name: str, main: Callable[[list[str]], int]) -> int:
     except KeyboardInterrupt:
       report(f'{name}: stopped at once')
       return STOPPED
+
+
+def user_path(name: str, text: str) -> pathlib.Path:
+  """Returns a path, the home folder in the place of `~`.
+
+  Args:
+    name: The setting that holds it.
+    text: The path.
+
+  Raises:
+    InputError: If there is no such home folder.
+  """
+  try:
+    return pathlib.Path(text).expanduser()
+  except RuntimeError as error:
+    raise InputError(
+        f'{name} must be a path: {one_line(error)} Found {text!r}.'
+    ) from error
 
 
 def report(text: str) -> None:

@@ -106,10 +106,16 @@ def load_or_solve(
   return found
 
 
-def default_folder() -> pathlib.Path:
-  """Returns the user's folder for files that can be computed anew."""
+def default_folder() -> Optional[pathlib.Path]:
+  """Returns the user's folder for files that can be computed anew.
+
+  None for a user without a home, as in some containers.
+  """
   root = os.environ.get('XDG_CACHE_HOME') or '~/.cache'
-  return pathlib.Path(root).expanduser() / 'tff_localupdate'
+  try:
+    return pathlib.Path(root).expanduser() / 'tff_localupdate'
+  except RuntimeError:
+    return None
 
 
 def cache_path(
@@ -175,7 +181,14 @@ def _load(path: pathlib.Path, dimension: int) -> Optional[Optimum]:
     with np.load(path, allow_pickle=False) as archive:
       point, numbers = archive['point'], archive['numbers']
       stored = bytes(archive['digest'])
-  except (zipfile.BadZipFile, ValueError, KeyError, EOFError, OSError):
+  except (
+      zipfile.BadZipFile,
+      ValueError,
+      KeyError,
+      EOFError,
+      OSError,
+      RuntimeError,  # Also NotImplementedError: flags of the archive are off.
+  ):
     return None
   is_whole = point.shape == (dimension,) and numbers.shape == (2,)
   if not is_whole or stored != _content_digest(point, numbers):

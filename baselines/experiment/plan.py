@@ -59,7 +59,7 @@ def plan_run(
   """
   check_inputs(config)
   default = pathlib.Path(DEFAULT_ROOT) / config_json.run_id(config)
-  path = pathlib.Path(output_dir).expanduser() if output_dir else default
+  path = command.user_path('output_dir', output_dir) if output_dir else default
   folder = run_folder_lib.RunFolder(path)
   run_folder_lib.check_writable(path)
   stage = find_stage(config, folder)
@@ -102,6 +102,13 @@ def find_stage(
     config: config_lib.ExperimentConfig, folder: run_folder_lib.RunFolder
 ) -> str:
   """Returns the stage of the run in `folder`; see `plan_run`."""
+  with run_folder_lib.reading(folder.path):
+    return _read_stage(config, folder)
+
+
+def _read_stage(
+    config: config_lib.ExperimentConfig, folder: run_folder_lib.RunFolder
+) -> str:
   if folder.is_new():
     return NEW
   _check_same_run(folder.read_config(), config, folder)

@@ -117,6 +117,7 @@ class MetricsWriter:
     writer.writeheader()
     writer.writerows(kept)
     files.write_whole(path, text.getvalue())
+    self._path = path
     self._stream = open(path, 'a', newline='', encoding='utf-8')
     self._writer = csv.DictWriter(self._stream, columns, lineterminator='\n')
     self._columns = tuple(columns)
@@ -137,8 +138,18 @@ class MetricsWriter:
     return row
 
   def flush_to_disk(self) -> None:
-    """Makes the rows survive a crash of the machine, not only of the run."""
+    """Makes the rows survive a crash of the machine, not only of the run.
+
+    Raises:
+      FileNotFoundError: If the file was removed or replaced meanwhile.
+    """
     os.fsync(self._stream.fileno())
+    if not self._path.exists() or not os.path.samestat(
+        os.fstat(self._stream.fileno()), os.stat(self._path)
+    ):
+      raise FileNotFoundError(
+          f'{self._path} was removed or replaced while the run was at work.'
+      )
 
   def close(self) -> None:
     self._stream.close()
@@ -173,7 +184,8 @@ def read_rows(path: pathlib.Path, columns: Sequence[str]) -> list[Row]:
   if lines[0] != ','.join(columns):
     raise command.InputError(f'{path} has not the columns of this version.')
   rows = []
-  for cells in csv.reader(lines[1:]):
+  # No cell is quoted: a quote is damage, and must not join lines.
+  for cells in csv.reader(lines[1:], quoting=csv.QUOTE_NONE):
     if len(cells) != len(columns) or cells[0] != str(len(rows)):
       break
     if not all(_is_number(cell) for cell in cells if cell):

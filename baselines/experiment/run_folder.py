@@ -10,6 +10,7 @@
 
 import contextlib
 import dataclasses
+import errno
 import fcntl
 import importlib.metadata
 import json
@@ -30,6 +31,8 @@ FAILED = 'failed'
 ENDED = (FINISHED, DIVERGED)
 
 _FORMAT = 1
+# What the system says of file systems that have no locks.
+_NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
 _PACKAGES = ('tensorflow', 'tensorflow-federated', 'numpy')
 
 
@@ -122,7 +125,7 @@ class RunFolder:
       record = json.loads((self.path / 'config.json').read_text())
     except FileNotFoundError:
       return
-    recorded = record.get('data_digests', {})
+    recorded = record.get('data_digests') or {}
     changed = sorted(
         name
         for name, digest in data_digests.items()
@@ -259,6 +262,17 @@ def check_writable(path: pathlib.Path, name: str = 'output_dir') -> None:
     )
 
 
+@contextlib.contextmanager
+def reading(path: pathlib.Path) -> Iterator[None]:
+  """Turns what the system says of a folder into `command.InputError`."""
+  try:
+    yield
+  except OSError as error:
+    raise command.InputError(
+        f'{path} cannot be read: {command.one_line(error)}.'
+    ) from error
+
+
 def _acquire(stream, path: pathlib.Path) -> None:
   try:
     fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -266,6 +280,13 @@ def _acquire(stream, path: pathlib.Path) -> None:
     raise command.InputError(
         f'output_dir is in use by another process: {path}.'
     ) from error
+  except OSError as error:
+    if error.errno not in _NO_LOCKS:
+      raise
+    command.report(
+        f'warning: {path} is not locked, for its file system has no locks: no '
+        'second process may work on it'
+    )
 
 
 def _version(package: str) -> str:

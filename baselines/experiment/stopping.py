@@ -7,12 +7,14 @@ import os
 import select
 import signal
 import threading
+import time
 from typing import Optional
 
 from baselines.experiment import command
 from baselines.experiment import records
 
 _SECONDS_TO_END = 1.0
+_SECONDS_OF_ONE_REQUEST = 1.0
 _LOSSES = ('loss_before_training', 'population_loss')
 
 
@@ -60,15 +62,18 @@ class DivergenceMonitor:
 class Interruption:
   """Turns SIGINT and SIGTERM into a request to stop after the round.
 
-  A context manager. The first signal sets `requested`; a second one ends the
-  process: as its former handler does, or, where Python cannot run that within a
-  second since a round is at work, with the code 128 + the signal's number.
+  A context manager. The first signal sets `requested`. What comes within a
+  second is the same request: whoever stops a group of processes may reach one
+  of them twice. A later one ends the process: as its former handler does, or,
+  where Python cannot run that within a second since a round is at work, with
+  the code 128 + the signal's number.
   """
 
   _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
   def __init__(self):
     self.requested = False
+    self._asked = 0.0
     self._former = {}
     self._stack = contextlib.ExitStack()
 
@@ -84,9 +89,12 @@ class Interruption:
     self._give_back()
     self._stack.close()
 
-  def _request(self, unused_number: int, unused_frame) -> None:
-    self.requested = True
-    self._give_back()
+  def _request(self, number: int, unused_frame) -> None:
+    if not self.requested:
+      self.requested, self._asked = True, time.monotonic()
+    elif time.monotonic() - self._asked >= _SECONDS_OF_ONE_REQUEST:
+      self._give_back()
+      os.kill(os.getpid(), number)
 
   def _give_back(self) -> None:
     while self._former:
@@ -112,17 +120,18 @@ def _watching(numbers: Sequence[int]) -> Iterator[None]:
 
 
 def _watch(reader: int, numbers: Sequence[int]) -> None:
-  asked = False
+  asked = None
   while received := os.read(reader, 1):
     number = received[0]
     if number not in numbers:
       continue
-    if asked:
+    now = time.monotonic()
+    if asked is not None and now - asked >= _SECONDS_OF_ONE_REQUEST:
       # Time for the former handler, if Python gets to run it.
       if not select.select([reader], [], [], _SECONDS_TO_END)[0]:
         os._exit(128 + number)  # pylint: disable=protected-access
-    else:
-      asked = True
+    elif asked is None:
+      asked = now
       command.report(
           f'{signal.Signals(number).name}: stopping after this round; a second '
           'signal stops at once'

@@ -53,9 +53,10 @@ class RunSummary:
 def summarize(
     config: config_lib.ExperimentConfig, folder: run_folder_lib.RunFolder
 ) -> RunSummary:
-  """Reads the outcome from a run folder."""
-  status = folder.read_status()
-  rows = records.read_rows(folder.metrics_path, records.columns_of(config))
+  """Reads the outcome from a run folder; InputError if it cannot be read."""
+  with run_folder_lib.reading(folder.path):
+    status = folder.read_status()
+    rows = records.read_rows(folder.metrics_path, records.columns_of(config))
   population = _column(rows, 'population_loss')
   accuracy = _column(rows, 'test_accuracy')
   seconds = _column(rows, 'round_seconds') + _column(rows, 'evaluation_seconds')

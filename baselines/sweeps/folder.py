@@ -18,13 +18,15 @@ def check_folder(folder: pathlib.Path, figure: Optional[str]) -> None:
         f'output_dir must be the folder of a sweep, found a run: {folder}.'
     )
   has_runs = any(folder.glob('*/config.json'))
-  if (folder / 'results.csv').exists() and not has_runs:
+  # Both tables without a run are those of a sweep that was stopped at once.
+  is_sweep = has_runs or (folder / 'results.md').exists()
+  if (folder / 'results.csv').exists() and not is_sweep:
     raise command.InputError(
         'output_dir must be new or the folder of a sweep; '
         f'{folder} has a results.csv but no run.'
     )
   if figure:
-    path = pathlib.Path(figure).expanduser()
+    path = command.user_path('figure', figure)
     run_folder.check_writable(path.parent, 'the folder of figure')
     if path.is_dir():
       raise command.InputError(f'figure must be a file, found {path}.')

@@ -1,6 +1,5 @@
 """localupdate-sweep: runs a grid of experiments in one process."""
 
-import pathlib
 import sys
 
 from baselines.experiment import command
@@ -36,7 +35,7 @@ def main(arguments: list[str]) -> int:
   configs = variants.plan_points(arguments, _DESCRIPTION, asked)
   if output.shard is not None:
     configs = shards.shard_of(configs, output.shard)
-  folder = pathlib.Path(output.output_dir).expanduser()
+  folder = command.user_path('output_dir', output.output_dir)
   if is_status:
     points = [status.point_status(config, folder) for config in configs]
     print(status.status_text(points))

@@ -4,6 +4,7 @@ import pathlib
 from typing import Optional, Sequence
 
 from baselines.experiment import command
+from baselines.experiment import config_json
 from baselines.experiment import run_folder
 from baselines.experiment import summary
 from baselines.figures import load
@@ -35,19 +36,20 @@ def report_results(
   others = _other_outcomes(outcomes, folder) if is_whole else []
   everything = [*outcomes, *others]
   table = results.results_table(everything)
+  if is_whole:  # First: it must not depend on whether prints are seen.
+    results.save_results(table, folder)
   print(results.table_text(results.rows_of(table, outcomes)))
   for outcome in outcomes:
     if outcome.reason:
       print(f'{outcome.path}: {summary.status_text(outcome)}')
   if not is_whole:
     return
-  results.save_results(table, folder)
   also = f', with {len(others)} more runs of the folder' if others else ''
   print(f'table{also}: {folder / "results.csv"}, {folder / "results.md"}')
   if best_rates.save_best_rates(everything, folder):
     print(f'best rates: {folder / "best.csv"}, {folder / "best.md"}')
   if figure:
-    _draw(outcomes, pathlib.Path(figure).expanduser())
+    _draw(outcomes, command.user_path('figure', figure))
 
 
 def _other_outcomes(
@@ -58,13 +60,21 @@ def _other_outcomes(
   Without them a part of a grid would replace the table of all of it.
   """
   own, found = {pathlib.Path(outcome.path).name for outcome in outcomes}, []
+  known = {config_json.run_id(outcome.config) for outcome in outcomes}
   for path in sorted(folder.glob('*/config.json')):
     if path.parent.name not in own:
       run = run_folder.RunFolder(path.parent)
       try:
-        found.append(summary.summarize(run.read_config(), run))
+        outcome = summary.summarize(run.read_config(), run)
       except command.InputError as error:
         print(f'not in the table: {command.one_line(error)}')
+        continue
+      run_id = config_json.run_id(outcome.config)
+      if run_id in known:  # It would count twice in means.
+        print(f'not in the table: {run.path} is a second folder of {run_id}')
+      else:
+        found.append(outcome)
+        known.add(run_id)
   return found
 
 

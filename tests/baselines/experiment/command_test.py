@@ -1,6 +1,7 @@
 """Errors of a command are one line, and exit codes tell what happened."""
 
 import os
+import pathlib
 import sys
 
 import pytest
@@ -64,3 +65,18 @@ def test_the_code_is_that_of_main_also_if_nobody_reads(monkeypatch):
       return command.DIVERGED
 
     assert command.run_command('name', main) == command.DIVERGED
+
+
+def test_homes_of_nobody_are_bad_input():
+  assert command.user_path('output_dir', 'a/b') == pathlib.Path('a/b')
+  with pytest.raises(command.InputError, match='output_dir must be a path'):
+    command.user_path('output_dir', '~no-such-user/x')
+
+
+def test_letters_that_the_output_does_not_have_are_written_as_codes(
+    monkeypatch, tmp_path
+):
+  with open(tmp_path / 'out', 'w', encoding='ascii') as stream:
+    monkeypatch.setattr(sys, 'stdout', stream)
+    assert command.run_command('name', lambda _: print('\u03b3') or 0) == 0
+  assert (tmp_path / 'out').read_text() == '\\u03b3\n'

@@ -150,3 +150,23 @@ def test_folder_that_cannot_be_written_costs_only_time(tmp_path):
   (tmp_path / 'file').touch()
   found = optimum.load_or_solve(_logistic(), tmp_path / 'file' / 'folder')
   assert np.array_equal(found.point, optimum.solve(_logistic()).point)
+
+
+def test_user_without_a_home_has_no_folder(monkeypatch):
+  monkeypatch.setenv('XDG_CACHE_HOME', '~no-such-user/cache')
+  assert optimum.default_folder() is None
+
+
+def test_cache_with_any_flipped_bit_is_made_anew(tmp_path):
+  f = least_squares.LeastSquares(np.eye(3), np.arange(3.0))
+  expected = optimum.load_or_solve(f, tmp_path)
+  path = optimum.cache_path(f, tmp_path)
+  content = path.read_bytes()
+  start = content.index(b'PK\x01\x02')
+  for place in range(start, start + 46):
+    for bit in range(8):
+      damaged = bytearray(content)
+      damaged[place] ^= 1 << bit
+      path.write_bytes(bytes(damaged))
+      found = optimum.load_or_solve(f, tmp_path)
+      assert found.value == expected.value

@@ -181,3 +181,11 @@ def test_constants_without_a_formula_are_asked_for_before_anything_else():
   given = config.replace_settings(asked, step_size=0.1, noise_scale=1.0)
   assert plan.plan_run(given).stage == plan.NEW
   assert plan.plan_run(_CEAL).stage == plan.NEW
+
+
+def test_run_that_cannot_be_read_is_bad_input(tmp_path):
+  _start(tmp_path / 'run', run_folder.FINISHED, 10)
+  (tmp_path / 'run' / 'metrics.csv').unlink()
+  (tmp_path / 'run' / 'metrics.csv').mkdir()
+  with pytest.raises(command.InputError, match='run cannot be read: '):
+    _stage(tmp_path / 'run')

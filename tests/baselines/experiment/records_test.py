@@ -154,3 +154,28 @@ def test_docstring_tells_of_every_column():
   for algorithm in registry.ALGORITHMS:
     for column in _columns(algorithm):
       assert column in records.__doc__
+
+
+def test_quote_in_a_damaged_cell_ends_the_rows_before_it(tmp_path):
+  path, columns = tmp_path / 'metrics.csv', ('round', 'loss_before_training')
+  rows = [
+      {'round': str(r), 'loss_before_training': '2.5'} for r in range(20000)
+  ]
+  records.MetricsWriter(path, columns, rows).close()
+  text = path.read_text()
+  assert len(text) > 131072
+  path.write_text(text.replace('\n7,2', '\n7,"', 1))
+  assert records.read_rows(path, columns) == rows[:7]
+
+
+def test_file_that_was_removed_or_replaced_is_noticed(tmp_path):
+  path = tmp_path / 'metrics.csv'
+  writer = records.MetricsWriter(path, ('round',), [])
+  writer.flush_to_disk()
+  path.unlink()
+  with pytest.raises(FileNotFoundError, match='was removed or replaced'):
+    writer.flush_to_disk()
+  path.write_text('round\n')
+  with pytest.raises(FileNotFoundError, match='was removed or replaced'):
+    writer.flush_to_disk()
+  writer.close()

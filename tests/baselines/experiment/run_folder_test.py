@@ -1,5 +1,7 @@
 """The run folder: settings, status, and one process at a time."""
 
+import errno
+import fcntl
 import json
 
 import pytest
@@ -107,3 +109,19 @@ def test_second_holder_is_refused_until_the_first_is_gone(folder):
   folder.check_unlocked()
   with folder.locked():
     pass
+
+
+def test_file_system_without_locks_is_warned_of(folder, monkeypatch, capsys):
+  def flock(unused_stream, unused_operation):
+    raise OSError(errno.ENOSYS, 'Function not implemented')
+
+  monkeypatch.setattr(fcntl, 'flock', flock)
+  with folder.locked():
+    folder.write_config(_CONFIG)
+  assert 'has no locks: no second process' in capsys.readouterr().err
+
+
+def test_what_the_system_says_is_bad_input(tmp_path):
+  with pytest.raises(command.InputError, match='x cannot be read: .*denied'):
+    with run_folder.reading(tmp_path / 'x'):
+      raise PermissionError(errno.EACCES, 'Permission denied')

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -72,14 +73,22 @@ def test_each_loss_has_its_own_first_value():
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
-def test_signal_asks_and_gives_the_handlers_back(number, capsys):
-  before = signal.getsignal(number)
-  with stopping.Interruption() as interruption:
-    assert not interruption.requested
-    os.kill(os.getpid(), number)
-    assert interruption.requested
-    assert signal.getsignal(number) is before
-  assert number.name in capsys.readouterr().err
+def test_signals_within_a_second_are_one_request(number, capsys, monkeypatch):
+  heard, now = [], time.monotonic()
+  monkeypatch.setattr(time, 'monotonic', lambda: now)
+  before = signal.signal(number, lambda *args: heard.append(args[0]))
+  try:
+    with stopping.Interruption() as interruption:
+      assert not interruption.requested
+      for _ in range(3):
+        os.kill(os.getpid(), number)
+        assert interruption.requested and not heard
+      now += 1.5
+      os.kill(os.getpid(), number)
+      assert heard == [number]
+  finally:
+    signal.signal(number, before)
+  assert capsys.readouterr().err.count(number.name) == 1
 
 
 def test_handlers_are_given_back_without_a_signal():
@@ -107,6 +116,9 @@ def test_a_second_signal_ends_a_process_that_runs_no_handler():
   assert process.stdout.readline() == 'ready\n'
   process.send_signal(signal.SIGTERM)
   assert process.stderr.readline().startswith('SIGTERM: stopping after')
+  process.send_signal(signal.SIGTERM)  # The same request.
+  time.sleep(2.5)
+  assert process.poll() is None
   process.send_signal(signal.SIGINT)
   assert process.wait(timeout=30) == 130
   process.stdout.close()

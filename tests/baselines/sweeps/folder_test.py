@@ -18,6 +18,12 @@ def test_new_and_old_sweep_folders_will_do(tmp_path):
   assert not (tmp_path / 'new').exists()
 
 
+def test_sweep_that_was_stopped_before_its_first_run_goes_on(tmp_path):
+  for name in ('results.csv', 'results.md'):
+    (tmp_path / name).write_text('')
+  folder.check_folder(tmp_path, None)
+
+
 def _refused(path, figure, words):
   with pytest.raises(command.InputError, match=words):
     folder.check_folder(path, figure)

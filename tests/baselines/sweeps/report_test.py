@@ -109,3 +109,15 @@ def test_best_rates_are_saved_if_there_were_any_to_choose_from(
   header, row = (tmp_path / 'best.csv').read_text().splitlines()
   values = dict(zip(header.split(','), row.split(',')))
   assert values['server_learning_rate'] == '1.0'
+
+
+def test_copy_of_a_run_does_not_count_twice(tmp_path, capsys):
+  outcomes = [_outcome(tmp_path / 'a', 0.0, 'finished')]
+  for name in ('a.bak', 'b', 'b.bak'):
+    _outcome(tmp_path / name, 0.0 if name[0] == 'a' else 0.5, 'finished')
+  report.report_results(outcomes, tmp_path, None)
+  out = capsys.readouterr().out
+  assert out.count('is a second folder of digits-gamma0-') == 1
+  assert out.count('is a second folder of digits-gamma0.5-') == 1
+  rows = (tmp_path / 'results.csv').read_text().splitlines()
+  assert len(rows) == 1 + 2
