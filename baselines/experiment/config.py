@@ -184,8 +184,9 @@ class ExperimentConfig:
     if entry.has_server_optimizer:
       settings.fill_setting(self, 'server_optimizer', ServerOptimizerConfig())
       settings.fill_setting(self, 'rate', RateConfig())
-      loss = self.algorithm.default_loss(self.rate.decays)
-      self._fill('algorithm', loss_before_training=loss)
+      if hasattr(self.algorithm, 'default_loss'):  # Not all let one choose.
+        loss = self.algorithm.default_loss(self.rate.decays)
+        self._fill('algorithm', loss_before_training=loss)
     elif (self.server_optimizer, self.rate) != (None, None):
       raise ValueError(f'server_optimizer and rate would be ignored by {name}.')
     if not entry.has_horizon:

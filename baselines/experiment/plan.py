@@ -111,7 +111,8 @@ def _read_stage(
 ) -> str:
   if folder.is_new():
     return NEW
-  _check_same_run(folder.read_config(), config, folder)
+  saved = folder.read_config()
+  _check_same_run(saved, config, folder)
   status = folder.read_status()
   done = max(
       [status.round if status else 0]
@@ -125,9 +126,29 @@ def _read_stage(
     )
   if status and status.status in run_folder_lib.ENDED:
     rows = records.read_rows(folder.metrics_path, records.columns_of(config))
-    if run_folder_lib.is_complete(status, rounds, len(rows)):
+    is_known = run_folder_lib.is_complete(status, rounds, len(rows))
+    if is_known and not _may_go_on(status, saved.run, config.run):
       return DONE
   return PARTIAL
+
+
+def _may_go_on(
+    status: run_folder_lib.Status,
+    saved: config_lib.RunConfig,
+    asked: config_lib.RunConfig,
+) -> bool:
+  """Whether a run diverged by an evaluation that is not due any more.
+
+  It was that of the last round, and now more are wanted: a run that had not
+  stopped there would not have seen it. What the round itself tells stays.
+  """
+  every = asked.rounds_per_evaluation
+  is_due = bool(every) and status.round % every == 0
+  return (
+      status.status == run_folder_lib.DIVERGED
+      and status.round == saved.rounds != asked.rounds
+      and not is_due
+  )
 
 
 def _check_same_run(

@@ -5,6 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from baselines import settings
+from baselines.algorithms import algorithm_config
 from baselines.algorithms import horizon_configs
 from baselines.algorithms import registry
 from baselines.experiment import config
@@ -173,3 +175,21 @@ def test_find_setting_names_the_component():
   assert config.find_setting(settings, 'rounds') == ('run', None)
   with pytest.raises(ValueError, match='server_learning_rate would be ignored'):
     config.find_setting(settings, 'server_learning_rate')
+
+
+@dataclasses.dataclass(frozen=True)
+class _OwnConfig(algorithm_config.AlgorithmConfig):
+  """Settings of an algorithm that reports one kind of loss only."""
+
+  RATES = ('client_learning_rate',)
+  client_learning_rate: float = settings.setting(0.1, 'gamma.', minimum=0.0)
+
+
+def test_algorithm_of_ones_own_needs_no_choice_of_losses(monkeypatch):
+  entry = registry.AlgorithmEntry(_OwnConfig, 'a:b', has_server_optimizer=True)
+  monkeypatch.setitem(registry.ALGORITHMS, 'own', entry)
+  found = config.ExperimentConfig(algorithm=_OwnConfig())
+  assert found.rates == {
+      'client_learning_rate': 0.1, 'server_learning_rate': 0.05
+  }
+  assert found.run.rounds == 100

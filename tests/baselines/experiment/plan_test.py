@@ -189,3 +189,20 @@ def test_run_that_cannot_be_read_is_bad_input(tmp_path):
   (tmp_path / 'run' / 'metrics.csv').mkdir()
   with pytest.raises(command.InputError, match='run cannot be read: '):
     _stage(tmp_path / 'run')
+
+
+@pytest.mark.parametrize('changes, stage', [
+    ({}, plan.DONE),
+    ({'rounds': 20}, plan.PARTIAL),
+    ({'rounds': 20, 'rounds_per_evaluation': 5}, plan.DONE),
+])
+def test_divergence_by_a_last_evaluation_that_is_not_due(
+    tmp_path, changes, stage
+):
+  # Evaluated after round 10 as that was the last one, or as it was due.
+  every = changes.get('rounds_per_evaluation', 7)
+  settings = config.replace_settings(_CONFIG, rounds_per_evaluation=every)
+  _start(tmp_path, run_folder.DIVERGED, 10, settings)
+  assert _stage(tmp_path, rounds_per_evaluation=every, **{
+      k: v for k, v in changes.items() if k == 'rounds'
+  }) == stage
