@@ -252,15 +252,17 @@ def find_setting(config: ExperimentConfig, name: str) -> tuple[str, Any]:
 def replace_settings(
     config: ExperimentConfig, **changes: settings.Value
 ) -> ExperimentConfig:
-  """Returns `config` with the named settings changed, checked again.
+  """Returns `config` with the named settings changed, all at once, and checked.
 
   Raises:
     ValueError: If there is no such setting or its new value is refused.
   """
+  found: dict[str, dict[str, settings.Value]] = {}
   for name, value in changes.items():
     component, _ = find_setting(config, name)
-    changed = dataclasses.replace(
-        getattr(config, component), **{name: value}
-    )
-    config = dataclasses.replace(config, **{component: changed})
-  return config
+    found.setdefault(component, {})[name] = value
+  changed = {
+      component: dataclasses.replace(getattr(config, component), **values)
+      for component, values in found.items()
+  }
+  return dataclasses.replace(config, **changed)

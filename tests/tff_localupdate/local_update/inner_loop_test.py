@@ -114,7 +114,8 @@ def test_g18_expectation_by_monte_carlo():
 
 
 @pytest.mark.parametrize(
-    'theta', ['1:1', '1:6', 'k6', '2,2,2', '0.5,0,2', '1,2,3,4', '0,0,3', '4']
+    'theta',
+    ['1:1', '1:6', 'k6', '2,2,2', '0.5,0,2', '1,2,3,4', '0,0,3', '4,0'],
 )
 @pytest.mark.parametrize('gamma', [0.0, 0.3, 1.5])
 def test_random_cases_equal_a_transcription(theta, gamma):
