@@ -3,9 +3,19 @@
 import os
 import pathlib
 from typing import Union
+import zipfile
 
 # What a killed process may leave behind; of no meaning to anybody.
 PARTIAL_SUFFIX = '.partial'
+# What NumPy raises of an `.npz` file that is damaged.
+DAMAGED_ARCHIVE = (
+    zipfile.BadZipFile,
+    ValueError,
+    KeyError,
+    EOFError,
+    OSError,
+    RuntimeError,  # Also NotImplementedError: flags of the archive are off.
+)
 
 
 def write_whole(path: pathlib.Path, content: Union[bytes, str]) -> None:

@@ -12,7 +12,6 @@ import os
 import pathlib
 import re
 from typing import Callable, Optional, Sequence
-import zipfile
 
 import numpy as np
 
@@ -70,14 +69,7 @@ def load(folder: pathlib.Path, round_num: int) -> list[np.ndarray]:
       leaves = [archive[name] for name in names]
   except FileNotFoundError:
     raise
-  except (
-      zipfile.BadZipFile,
-      ValueError,
-      KeyError,
-      EOFError,
-      OSError,
-      RuntimeError,  # also NotImplementedError: flags of the archive are off
-  ) as error:
+  except files.DAMAGED_ARCHIVE as error:
     raise ValueError(f'Checkpoint {path} is damaged: {error}') from error
   if stored != _digest(round_num, leaves):
     raise ValueError(f'Checkpoint {path} is damaged: its digest differs.')

@@ -7,7 +7,6 @@ import io
 import os
 import pathlib
 from typing import NamedTuple, Optional, Union
-import zipfile
 
 import numpy as np
 
@@ -181,14 +180,7 @@ def _load(path: pathlib.Path, dimension: int) -> Optional[Optimum]:
     with np.load(path, allow_pickle=False) as archive:
       point, numbers = archive['point'], archive['numbers']
       stored = bytes(archive['digest'])
-  except (
-      zipfile.BadZipFile,
-      ValueError,
-      KeyError,
-      EOFError,
-      OSError,
-      RuntimeError,  # Also NotImplementedError: flags of the archive are off.
-  ):
+  except files.DAMAGED_ARCHIVE:
     return None
   is_whole = point.shape == (dimension,) and numbers.shape == (2,)
   if not is_whole or stored != _content_digest(point, numbers):

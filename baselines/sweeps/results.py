@@ -61,13 +61,13 @@ def best_points(outcomes: Sequence[summary.RunSummary]) -> dict[Key, str]:
     that agree in the rest: `BEST` if no other client_learning_rate does better,
     else `BEST_FOR_GAMMA`.
   """
-  scores = finished_scores(outcomes)
+  scores = _finished_scores(outcomes)
   winners = _best_of_each(list(scores), TUNED, scores)
   best = set(_best_of_each(winners, (*TUNED, _GAMMA), scores))
   return {key: BEST if key in best else BEST_FOR_GAMMA for key in winners}
 
 
-def finished_scores(
+def _finished_scores(
     outcomes: Sequence[summary.RunSummary],
 ) -> dict[Key, dict[Key, float]]:
   """Returns the scores of points all of whose runs have finished, by seeds."""
