@@ -160,11 +160,11 @@ def name_groups(
     groups: The groups.
     ignored: Settings that a figure shows by other means.
   """
-  for digits in symbols.DIGITS:
-    names = _names(groups, ignored, digits)
-    if len(set(names)) == len(names):
-      break
-  return names
+  tasks = [group.task for group in groups]  # Each has names of its own.
+  named = symbols.distinct(
+      lambda digits: list(zip(tasks, _names(groups, ignored, digits)))
+  )
+  return [name for _, name in named]
 
 
 def _names(
@@ -188,7 +188,9 @@ def _names(
   return names
 
 
-def setting_text(name: str, value: Any, digits: int = 6) -> str:
+def setting_text(
+    name: str, value: Any, digits: int = symbols.DIGITS[0]
+) -> str:
   """Returns a setting and its value as they are named in tables."""
   is_number = isinstance(value, float)
   return f'{name} {symbols.number_text(value, digits) if is_number else value}'

@@ -61,21 +61,22 @@ def name_lines(
   shows_eta = (
       shows_eta or len({group.server_learning_rate for group in groups}) > 1
   )
-  for digits in (_DIGITS, *symbols.DIGITS):
-    names = []
-    for group in groups:
-      alike = [other for other in groups if other.decays == group.decays]
-      is_short = is_diagonal and not group.decays
-      parts = [_rates_text(group, shows_eta, is_short, digits)]
-      parts += [
-          horizon_runs.setting_text(name, group.settings[name], digits)
-          for name in horizon_runs.varied_settings(alike, rate_runs.RATES)
-          if name in group.settings
-      ]
-      names.append(', '.join(parts))
-    if len(set(names)) == len(names):
-      break
-  return names
+
+  def name_line(group, digits):
+    alike = [other for other in groups if other.decays == group.decays]
+    is_short = is_diagonal and not group.decays
+    parts = [_rates_text(group, shows_eta, is_short, digits)]
+    parts += [
+        horizon_runs.setting_text(name, group.settings[name], digits)
+        for name in horizon_runs.varied_settings(alike, rate_runs.RATES)
+        if name in group.settings
+    ]
+    return ', '.join(parts)
+
+  return symbols.distinct(
+      lambda digits: [name_line(group, digits) for group in groups],
+      (_DIGITS, *symbols.DIGITS),
+  )
 
 
 def describe(groups: Sequence[rate_runs.RateGroup]) -> list[str]:

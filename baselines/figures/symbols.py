@@ -1,6 +1,8 @@
 """The papers' symbols of settings and quantities, and texts of numbers."""
 
+from collections.abc import Callable, Sequence
 import re
+from typing import Any
 
 SYMBOLS = {
     'client_learning_rate': r'$\gamma$',
@@ -29,8 +31,24 @@ ALGORITHMS = {
 _POWER_IN_FULL = 6
 
 
-# Of the numbers in the names of lines: more where fewer tell no two apart.
+# Of the numbers in names: more where fewer do not tell all of them apart.
 DIGITS = (6, 12, 17)
+
+
+def distinct(
+    names_of: Callable[[int], list[Any]], digits: Sequence[int] = DIGITS
+) -> list[Any]:
+  """Returns names with the fewest digits by which all of them differ.
+
+  Args:
+    names_of: Maps a number of digits to the names.
+    digits: The numbers of digits to try, the first one if none will do.
+  """
+  for number in digits:
+    names = names_of(number)
+    if len(set(names)) == len(names):
+      return names
+  return names_of(digits[0])
 
 
 def number_text(value: float, digits: int = 6) -> str:

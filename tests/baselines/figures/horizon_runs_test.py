@@ -167,3 +167,15 @@ def test_names_have_the_digits_that_tell_them_apart(tmp_path):
   groups = _load(tmp_path)
   names = _names(groups)
   assert len(set(names)) == len(groups) == 3
+
+
+def test_equal_names_in_two_tasks_take_no_more_digits(tmp_path):
+  for task in ('scaled_regression', 'mnist_logistic'):
+    for eta in (0.1, 0.3):
+      cases.write_run(
+          tmp_path / f'{task}-{eta}', 'fed_avg', cases.FED_AVG[0],
+          task={'task': task}, step_size=eta,
+      )
+  assert _names(_load(tmp_path)) == [
+      'FedAvg, step_size 0.1', 'FedAvg, step_size 0.3'
+  ] * 2
