@@ -35,7 +35,9 @@ setuptools.setup(
         'tff_localupdate.theory',
         'baselines',
         'baselines.algorithms',
-        'baselines.experiment',
+        'baselines.regret',
+        'baselines.run',
+        'baselines.settings',
         'baselines.figures',
         'baselines.sweeps',
         'baselines.tasks',
@@ -75,7 +77,7 @@ setuptools.setup(
     },
     entry_points={
         'console_scripts': [
-            'localupdate-train = baselines.experiment.main:run',
+            'localupdate-train = baselines.run.main:run',
             'localupdate-sweep = baselines.sweeps.main:run',
             'localupdate-figures = baselines.figures.main:run',
         ],

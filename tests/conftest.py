@@ -59,3 +59,11 @@ def shared_data() -> pathlib.Path:
   if not folder.is_dir():
     pytest.skip('needs ../shared/data, which is not part of the repository')
   return folder
+
+
+@pytest.fixture(scope='session', autouse=True)
+def _own_cache(tmp_path_factory):
+  """Keeps x* and f* away from the user's folder."""
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('cache')))
+    yield

@@ -7,11 +7,10 @@ import numpy as np
 import tensorflow as tf
 
 from baselines.algorithms import driver
-from baselines.algorithms import horizon_configs
-from baselines.algorithms import message_codes
+from baselines.settings import algorithms
 from baselines.tasks import task as task_lib
-from tff_localupdate import model_losses
-from tff_localupdate.ceal import client_work
+from tff_localupdate import models
+from tff_localupdate.ceal import exchange
 from tff_localupdate.ceal import process as process_lib
 from tff_localupdate.ceal import schedule as schedule_lib
 from tff_localupdate.ceal import server_step
@@ -30,10 +29,10 @@ class CealDriver(driver.HorizonDriver):
     super().__init__(process)
     self._batch_size = batch_size
 
-  def cohort(self, drawn: driver.CohortData) -> client_work.ClientQueries:
+  def cohort(self, drawn: driver.CohortData) -> exchange.ClientQueries:
     if not np.all(drawn.num_examples):
       raise ValueError('CEAL needs clients that all have examples.')
-    return client_work.ClientQueries(
+    return exchange.ClientQueries(
         batches=drawn.batches,
         seed=np.arange(len(drawn.num_examples), dtype=np.int64),
     )
@@ -82,7 +81,7 @@ class CealDriver(driver.HorizonDriver):
 
 
 def build(
-    algorithm: horizon_configs.CealConfig, context: driver.BuildContext
+    algorithm: algorithms.CealConfig, context: driver.BuildContext
 ) -> CealDriver:
   """Builds CEAL; step_size and noise_scale must have values."""
   model, run = context.model, context.run
@@ -102,7 +101,7 @@ def build(
       horizon=algorithm.horizon,
       batch_size=run.batch_size,
       step_size=algorithm.step_size,
-      code=message_codes.build_code(algorithm.code),
+      code=driver.build_code(algorithm.code),
       grid=algorithm.grid,
       epoch_length=algorithm.epoch_length,
       true_norm_fn=_true_norm_fn(context.task, model) if is_oracle else None,
@@ -124,7 +123,7 @@ def _true_norm_fn(
   non_trainable = model.initial_weights[1]
 
   def true_norm(weights):
-    losses = model_losses.build_model_losses(model, non_trainable)
+    losses = models.build_model_losses(model, non_trainable)
     with tf.GradientTape() as tape:
       tape.watch(weights)
       loss = losses.training(weights, task.train.features)

@@ -1,4 +1,7 @@
-"""An algorithm as the experiment loop drives it: the same way for all."""
+"""An algorithm as the experiment loop drives it: the same way for all.
+
+Codes of messages by their names in settings.
+"""
 
 import abc
 import math
@@ -7,11 +10,11 @@ from typing import Any, Mapping, NamedTuple, Optional
 import numpy as np
 import tensorflow_federated as tff
 
-from baselines.algorithms import columns
-from baselines.algorithms import rate_config
-from baselines.algorithms import server_optimizer_config
+from baselines.settings import algorithms
+from baselines.settings import rates as rates_lib
 from baselines.tasks import task as task_lib
-from tff_localupdate import horizon_process
+from tff_localupdate.ceal import process as process_lib
+from tff_localupdate.compression import codes
 
 
 class BuildContext(NamedTuple):
@@ -29,10 +32,10 @@ class BuildContext(NamedTuple):
   model: tff.learning.models.FunctionalModel
   task: task_lib.Task
   run: Any
-  server_optimizer: Optional[server_optimizer_config.ServerOptimizerConfig] = (
+  server_optimizer: Optional[rates_lib.ServerOptimizerConfig] = (
       None
   )
-  rate: Optional[rate_config.RateConfig] = None
+  rate: Optional[rates_lib.RateConfig] = None
 
 
 class CohortData(NamedTuple):
@@ -113,7 +116,7 @@ class Driver(abc.ABC):
       state: After the round.
     """
     del state
-    values = {name: getattr(metrics, name) for name in columns.TRAINING}
+    values = {name: getattr(metrics, name) for name in algorithms.TRAINING}
     if not values['clients_used'] and math.isnan(
         values['loss_before_training']
     ):
@@ -129,7 +132,7 @@ class Driver(abc.ABC):
 class HorizonDriver(Driver):
   """Drives a `horizon_process.HorizonProcess`."""
 
-  process: horizon_process.HorizonProcess
+  process: process_lib.HorizonProcess
 
   def initial_state(
       self,
@@ -167,3 +170,27 @@ def message_values(metrics: Any, state: Any) -> dict[str, Any]:
       'cumulative_downlink_bits': int(state.downlink_bits),
       'clients_not_sent': metrics.clients_not_sent,
   }
+
+
+def build_code(
+    name: str, levels: Optional[int] = None, *, signed: bool = True
+) -> codes.Code:
+  """Returns a code.
+
+  Args:
+    name: `fixed_width`, `signed_unary`, `elias_gamma` or `run_length`.
+    levels: The largest magnitude, for `fixed_width`.
+    signed: Whether integers may be negative, for `fixed_width`.
+  """
+  if name == 'fixed_width':
+    return codes.FixedWidthCode(levels, signed=signed)
+  if name == 'signed_unary':
+    return codes.SignedUnaryCode()
+  if name == 'elias_gamma':
+    return codes.EliasGammaCode()
+  if name == 'run_length':
+    return codes.RunLengthCode()
+  raise ValueError(
+      'name must be fixed_width, signed_unary, elias_gamma or run_length, '
+      f'found {name!r}.'
+  )

@@ -8,10 +8,9 @@ from baselines.algorithms import driver
 from baselines.algorithms import fed_avg
 from baselines.algorithms import fed_com
 from baselines.algorithms import fed_paq
-from baselines.algorithms import horizon_configs
-from baselines.algorithms import message_codes
 from baselines.algorithms import minibatch_sgd
 from baselines.algorithms import rival_round
+from baselines.settings import algorithms
 
 
 class RivalDriver(driver.HorizonDriver):
@@ -34,21 +33,21 @@ class RivalDriver(driver.HorizonDriver):
 
 
 def build_minibatch_sgd(
-    algorithm: horizon_configs.MinibatchSgdConfig, context: driver.BuildContext
+    algorithm: algorithms.MinibatchSgdConfig, context: driver.BuildContext
 ) -> RivalDriver:
   """Builds Minibatch-SGD."""
   return _build(minibatch_sgd.build_minibatch_sgd, algorithm, context)
 
 
 def build_fed_avg(
-    algorithm: horizon_configs.FedAvgConfig, context: driver.BuildContext
+    algorithm: algorithms.FedAvgConfig, context: driver.BuildContext
 ) -> RivalDriver:
   """Builds FedAvg."""
   return _build(fed_avg.build_fed_avg, algorithm, context)
 
 
 def build_fed_paq(
-    algorithm: horizon_configs.FedPaqConfig, context: driver.BuildContext
+    algorithm: algorithms.FedPaqConfig, context: driver.BuildContext
 ) -> RivalDriver:
   """Builds FedPAQ."""
   return _build(
@@ -57,7 +56,7 @@ def build_fed_paq(
 
 
 def build_fed_com(
-    algorithm: horizon_configs.FedComConfig, context: driver.BuildContext
+    algorithm: algorithms.FedComConfig, context: driver.BuildContext
 ) -> RivalDriver:
   """Builds FedCOM."""
   return _build(
@@ -69,11 +68,11 @@ def build_fed_com(
   )
 
 
-def _quantization(config: horizon_configs.FedPaqConfig) -> dict[str, Any]:
+def _quantization(config: algorithms.FedPaqConfig) -> dict[str, Any]:
   levels = config.quantization_levels
   return dict(
       quantization_levels=levels,
-      code=message_codes.build_code(config.code, levels),
+      code=driver.build_code(config.code, levels),
   )
 
 

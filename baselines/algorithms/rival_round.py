@@ -21,7 +21,6 @@ from tff_localupdate.compression import codes
 from tff_localupdate.compression import messages
 from tff_localupdate.compression import quantizers
 from tff_localupdate.compression import random_seeds
-from tff_localupdate.compression import vectors
 
 # Maps (weights, batch) to the scalar mean loss of the batch.
 LossFn = Callable[[Any, Any], tf.Tensor]
@@ -204,7 +203,7 @@ def client_round(
       client.batches,
       rules.client_learning_rate(state),
   )
-  vector = vectors.flatten(update)
+  vector = messages.flatten(update)
   sent = messages.transmit(
       vector,
       rules.resolution,
@@ -256,7 +255,7 @@ def server_round(
   new_weights = tf.nest.map_structure(
       lambda x, b: tf.where(totals.clients_used > 0, x - rate * b, x),
       weights,
-      vectors.unflatten(mean, weights),
+      messages.unflatten(mean, weights),
   )
   broadcast = quantizers.QuantizedVector(tf.zeros([0], tf.int64), header=mean)
   downlink_bits = messages.count_bits(broadcast, rules.code)

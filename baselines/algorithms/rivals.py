@@ -10,18 +10,17 @@ import tensorflow_federated as tff
 
 from baselines.algorithms import rival_round
 from tff_localupdate import arguments
-from tff_localupdate import horizon_process
-from tff_localupdate import model_losses
-from tff_localupdate import model_weights
+from tff_localupdate import models
 from tff_localupdate import theta as theta_lib
+from tff_localupdate.ceal import process
 from tff_localupdate.compression import codes
 from tff_localupdate.compression import quantizers
 from tff_localupdate.compression import random_seeds
-from tff_localupdate.local_update import client_types
+from tff_localupdate.local_update import client_work
 from tff_localupdate.local_update import inner_loop
 
 
-class RivalProcess(horizon_process.HorizonProcess):
+class RivalProcess(process.HorizonProcess):
   """One of the algorithms; its states are `rival_round.RivalState`."""
 
   def __init__(
@@ -102,7 +101,7 @@ def build_process(
   arguments.check_positive('step_size', step_size)
   arguments.check_positive('server_factor', server_factor)
   random_seeds.check_seed('seed', seed)
-  weights, dtype = model_weights.checked_weights(model, dtype)
+  weights, dtype = models.checked_weights(model, dtype)
   client_type = _client_type(model.input_spec, rules.local_steps, batch_size)
   _warn_if_nothing_is_sent(rules)
 
@@ -128,7 +127,7 @@ def build_process(
 
   @tff.tensorflow.computation(client_type, state_type)
   def work(client, state):
-    losses = model_losses.build_model_losses(
+    losses = models.build_model_losses(
         model, state.model_weights.non_trainable
     )
     return rival_round.client_round(rules, losses.training, state, client)
@@ -216,7 +215,7 @@ def _client_type(
     input_spec: Any, local_steps: int, batch_size: int
 ) -> tff.StructType:
   """Returns the type of a `rival_round.ClientSteps`."""
-  batches = client_types.batches_type(input_spec, local_steps, batch_size)
+  batches = client_work.batches_type(input_spec, local_steps, batch_size)
   return tff.to_type(
       rival_round.ClientSteps(
           batches=batches.batches,

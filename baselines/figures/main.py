@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import NoReturn
 
-from baselines import streams
+from baselines import command
 from baselines.figures import outputs
 from baselines.figures import registry
 
@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def run() -> None:
   """The console script."""
-  with streams.patient():
+  with command.patient():
     code = main(sys.argv[1:])
   sys.exit(code)
 

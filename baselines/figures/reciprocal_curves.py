@@ -16,7 +16,6 @@ import pandas as pd
 
 from tff_localupdate import theta as theta_lib
 from tff_localupdate.theory import reciprocal
-from tff_localupdate.theory import reciprocal_process
 
 POPULATION = reciprocal.LINEAR_DENSITY
 
@@ -103,10 +102,10 @@ def run_curve(
   """
   theta = theta_lib.Theta.ones(num_steps)
   law = reciprocal.update_law(POPULATION, theta, client_learning_rate)
-  variance = reciprocal_process.stationary_variance(
+  variance = reciprocal.stationary_variance(
       law, run.server_learning_rate
   )
-  iterates = reciprocal_process.simulate(
+  iterates = reciprocal.simulate(
       POPULATION,
       theta,
       client_learning_rate=float(client_learning_rate),
@@ -120,7 +119,7 @@ def run_curve(
       num_steps=num_steps,
       law=law,
       iterates=iterates,
-      expected=reciprocal_process.expected_iterates(
+      expected=reciprocal.expected_iterates(
           law, float(run.server_learning_rate), run.start, run.num_rounds
       ),
       tail_mean=float(np.mean(iterates[-run.num_averaged :])),
@@ -149,8 +148,8 @@ def tail_error(law: reciprocal.UpdateLaw, run: RunSettings) -> float:
   """
   eta = float(run.server_learning_rate)
   arguments = (law, eta, run.start, run.num_rounds)
-  means = reciprocal_process.expected_iterates(*arguments)
-  squares = reciprocal_process.squared_distances(*arguments)
+  means = reciprocal.expected_iterates(*arguments)
+  squares = reciprocal.squared_distances(*arguments)
   variances = squares - (means - float(law.minimizer)) ** 2
   variances = np.maximum(variances[-run.num_averaged :], 0.0)
   rho = 1.0 - eta * float(law.slope)

@@ -56,14 +56,13 @@ def draw_from(options: argparse.Namespace) -> Any:
         f'{options.smoothness:g}.'
     )
   from baselines.figures import tables
-  from baselines.figures import trade_off
   from baselines.figures import trade_off_figure
-  from baselines.figures import trade_off_search
   from baselines.figures import trade_off_table
-  from tff_localupdate.theory import constants as constants_lib
+  from tff_localupdate.theory import quadratics
+  from tff_localupdate.theory import trade_off
 
   question = trade_off.Question(
-      constants=constants_lib.PopulationConstants(
+      constants=quadratics.PopulationConstants(
           options.mu, options.smoothness, options.sigma_a, options.sigma_c
       ),
       num_steps=options.num_steps,
@@ -73,10 +72,10 @@ def draw_from(options: argparse.Namespace) -> Any:
       noise_growth=options.noise_growth,
   )
   if options.client_learning_rate is not None:
-    constants_lib.check_below_inverse(
+    quadratics.check_below_inverse(
         options.client_learning_rate, options.smoothness
     )
-  best_of_each = trade_off_search.best_of_each_num_steps(question)
+  best_of_each = trade_off.best_of_each_num_steps(question)
   table = trade_off_table.advice_table(
       question, best_of_each, options.client_learning_rate
   )

@@ -8,10 +8,9 @@ import numpy as np
 
 from baselines.figures import style
 from baselines.figures import symbols
-from baselines.figures import trade_off
-from baselines.figures import trade_off_search
 from baselines.figures import trade_off_table
-from tff_localupdate.theory import rates
+from tff_localupdate.theory import convergence
+from tff_localupdate.theory import trade_off
 
 _SIZE = (10.5, 8.0)
 _NUM_RATES = 81
@@ -40,7 +39,7 @@ def draw(
     best_of_each: The best constant rates for each K.
     output: Where to; the ending says the format.
   """
-  grid = trade_off_search.client_rate_grid(
+  grid = trade_off.client_rate_grid(
       question.constants.smoothness, question.num_steps, _NUM_RATES
   )
   with style.context():
@@ -95,8 +94,10 @@ def _draw_distances(axes, question, grid) -> None:
 
 def _draw_condition_number(axes, question, grid) -> None:
   pairs = [
-      rates.surrogate_constants(question.constants, question.num_steps, gamma)
-      for gamma in grid.tolist()
+    convergence.surrogate_constants(
+      question.constants, question.num_steps, gamma
+    )
+    for gamma in grid.tolist()
   ]
   _draw_lines(axes, grid, {
       'Corollary 13': [smoothness / mu for mu, smoothness in pairs]
@@ -123,7 +124,7 @@ def _draw_error(axes, question, grid) -> None:
       trade_off.constant_rates(question, steps, 0.0).error, color='black',
       linestyle='dashed', label=r'sum at $\gamma = 0$',
   )
-  best = trade_off_search.best_client_rate(
+  best = trade_off.best_client_rate(
       trade_off.constant_rates, question, steps
   )
   # gamma = 0 has no place on a logarithmic axis: its mark is at the left end.
@@ -146,7 +147,7 @@ def _draw_steps(axes, question, best_of_each) -> None:
           for num_steps in steps
       ],
   })
-  best = trade_off_search.fewest_steps(best_of_each)
+  best = trade_off.fewest_steps(best_of_each)
   axes.plot(
       [best.num_steps], [best.error], 'o', color='red',
       label=f'enough: K = {best.num_steps}, '

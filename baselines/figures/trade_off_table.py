@@ -6,12 +6,11 @@ from typing import Any, Optional
 
 import pandas as pd
 
-from baselines.figures import trade_off
-from baselines.figures import trade_off_search
 from tff_localupdate import theta as theta_lib
 from tff_localupdate.theory import bounds
-from tff_localupdate.theory import constants as constants_lib
-from tff_localupdate.theory import rates
+from tff_localupdate.theory import convergence
+from tff_localupdate.theory import quadratics
+from tff_localupdate.theory import trade_off
 
 NOTES = (
     'error bounds sqrt(E||x_{T+1} - x*||^2); surrogate_distance bounds '
@@ -69,8 +68,8 @@ def advice_table(
   }
   choices = {'gamma = 0': trade_off.constant_rates(question, steps, 0.0)}
   for choice, bound in schedules.items():
-    choices[choice] = trade_off_search.best_client_rate(bound, question, steps)
-  choices['best gamma and K'] = trade_off_search.fewest_steps(best_of_each)
+    choices[choice] = trade_off.best_client_rate(bound, question, steps)
+  choices['best gamma and K'] = trade_off.fewest_steps(best_of_each)
   if client_learning_rate is not None:
     choices['given gamma'] = trade_off.constant_rates(
         question, steps, client_learning_rate
@@ -82,7 +81,7 @@ def advice_table(
 
 
 def distance_bounds(
-    constants: constants_lib.PopulationConstants,
+    constants: quadratics.PopulationConstants,
     num_steps: int,
     client_learning_rate: float,
 ) -> dict[str, float]:
@@ -96,7 +95,7 @@ def distance_bounds(
   Returns:
     The bounds of Theorems 16, 17 and 21 and of Corollary 19.
   """
-  epsilon = rates.min_epsilon(
+  epsilon = convergence.min_epsilon(
       client_learning_rate, num_steps, constants.smoothness
   )
   # 1 - exp(-gamma K L) is 1 to all digits if gamma K L is large.
@@ -123,7 +122,7 @@ def _row(
     question: trade_off.Question, found: trade_off.ErrorBound
 ) -> dict[str, Any]:
   where = (question.constants, found.num_steps, found.client_learning_rate)
-  mu, smoothness = rates.surrogate_constants(*where)
+  mu, smoothness = convergence.surrogate_constants(*where)
   distances = distance_bounds(*where)
   return {
       **found._asdict(),

@@ -6,8 +6,8 @@ from typing import Sequence
 import pandas as pd
 
 from baselines import files
-from baselines.experiment import run_folder
-from baselines.experiment import summary
+from baselines.run import folder as folder_lib
+from baselines.run import summary
 from baselines.sweeps import results
 
 
@@ -28,7 +28,7 @@ def best_rates_table(outcomes: Sequence[summary.RunSummary]) -> pd.DataFrame:
   """
   table = results.results_table(outcomes)
   regret = table['cumulative_regret'].astype(float)
-  is_counted = regret[table['status'] == run_folder.FINISHED].notna()
+  is_counted = regret[table['status'] == folder_lib.FINISHED].notna()
   if not is_counted.any():
     score = 'last_loss'
   elif is_counted.all():

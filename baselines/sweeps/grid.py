@@ -1,14 +1,22 @@
-"""A grid of experiments, as data."""
+"""A grid of experiments, as data.
+
+Variants: sets of flags of which each makes an experiment of its own.
+"""
 
 from collections.abc import Container
 import dataclasses
 import itertools
 import math
-from typing import Callable, Optional
+import shlex
+from typing import Any, Callable, Mapping, Optional, Sequence
 
-from baselines import settings
-from baselines.experiment import config as config_lib
-from baselines.settings import setting
+from baselines import command
+from baselines.run import plan
+from baselines.settings import experiment
+from baselines.settings import flags
+from baselines.settings import record
+from baselines.settings import schema
+from baselines.settings.schema import setting
 
 # The setting that each list of the grid varies, in the order of the loops.
 _VARIED = {
@@ -62,14 +70,14 @@ class GridConfig:
   )
 
   def __post_init__(self) -> None:
-    settings.check_settings(self)
+    schema.check_settings(self)
     if not self.varied and self.sweep_variants is None:
       raise ValueError(
           f'At least one of {", ".join(_VARIED)}, sweep_variants must be given.'
       )
 
   @property
-  def varied(self) -> dict[str, list[settings.Value]]:
+  def varied(self) -> dict[str, list[schema.Value]]:
     """The values of each setting that varies."""
     return {
         name: _values(list_name, getattr(self, list_name), kind)
@@ -78,11 +86,11 @@ class GridConfig:
     }
 
 
-def points(
-    base: config_lib.ExperimentConfig,
+def grid_points(
+    base: experiment.ExperimentConfig,
     grid: GridConfig,
     given: Container[str] = (),
-) -> list[config_lib.ExperimentConfig]:
+) -> list[experiment.ExperimentConfig]:
   """Returns the experiments of the lists, the last list varying fastest.
 
   Args:
@@ -105,7 +113,7 @@ def points(
       raise ValueError(f'{setting_name} would be ignored: the grid varies it.')
     taken.add(setting_name)
   return [
-      config_lib.replace_settings(
+      experiment.replace_settings(
           base,
           **{
               setting_name: value
@@ -118,7 +126,7 @@ def points(
 
 
 def _settings_of(
-    name: str, base: config_lib.ExperimentConfig
+    name: str, base: experiment.ExperimentConfig
 ) -> tuple[str, ...]:
   """Returns the settings that a list varies; fixed data have no seed."""
   if name != 'seeds':
@@ -127,8 +135,8 @@ def _settings_of(
 
 
 def _values(
-    name: str, text: str, kind: Callable[[str], settings.Value]
-) -> list[settings.Value]:
+    name: str, text: str, kind: Callable[[str], schema.Value]
+) -> list[schema.Value]:
   expand = _expand_seeds if kind is int else _expand_rates
   try:
     values = [value for part in text.split(',') for value in expand(part)]
@@ -169,3 +177,111 @@ def _expand_rates(part: str) -> list[float]:
       for mantissa in _GRIDS[grid]
   ]
   return [value for value in values if value <= float(f'1e{last}')]
+
+
+def split_variants(text: str) -> list[list[str]]:
+  """Returns the flags of each variant.
+
+  Args:
+    text: Sets of flags separated by semicolons, as a shell would take them.
+      An empty set in front is the experiment as it is.
+
+  Raises:
+    command.InputError: If quotes do not match, a set occurs twice, or an empty
+      one is not the first.
+  """
+  try:
+    variants = [shlex.split(part) for part in text.split(';')]
+  except ValueError as error:
+    raise command.InputError(
+        f'sweep_variants must be flags separated by semicolons: {error}, found '
+        f'{text!r}.'
+    ) from error
+  if not all(variants[1:]):  # More likely a slip than a wish.
+    raise command.InputError(
+        'sweep_variants must have an empty set of flags, the experiment as it '
+        f'is, in front of the others, found {text!r}.'
+    )
+  if len(set(map(tuple, variants))) != len(variants):
+    raise command.InputError(
+        f'sweep_variants must name each set of flags once, found {text!r}.'
+    )
+  return variants
+
+
+def plan_points(
+    arguments: Sequence[str],
+    description: str,
+    asked: Mapping[type, Any],
+) -> list[experiment.ExperimentConfig]:
+  """Returns the points of all variants, each once, those of one together.
+
+  Args:
+    arguments: The command's arguments.
+    description: What the command does, for `--help`.
+    asked: The command's own settings by their dataclass, `GridConfig` among
+      them, without the flags of variants.
+
+  Raises:
+    command.InputError: If flags or values are refused, or data cannot be read.
+  """
+  configs = []
+  variants = asked[GridConfig].sweep_variants
+  given = flags.expanded(arguments)
+  each = [
+      flags.expanded(added, given) for added in split_variants(variants or '')
+  ]
+  _check_none_ignored(flags.typed(arguments), each)
+  for added in each:
+    parsed = flags.parse_experiment([*given, *added], description, *asked)
+    for kind, settings in parsed.extra.items():
+      is_own = kind is GridConfig  # A variant may have own lists.
+      found, wanted = (
+          s.sweep_variants if is_own else s for s in (settings, asked[kind])
+      )
+      if found != wanted:
+        raise command.InputError(
+            'sweep_variants and where results go must not be in a variant, '
+            f'found {" ".join(added)!r}.'
+        )
+    try:
+      points = grid_points(
+          parsed.config, parsed.extra[GridConfig], parsed.given
+      )
+    except ValueError as error:
+      raise command.InputError(command.one_line(error)) from error
+    # They differ in rates and seeds alone, so one stands for all.
+    plan.check_inputs(points[0])
+    configs += points
+  configs = list(dict.fromkeys(configs))
+  _check_distinct(configs)
+  return configs
+
+
+def _check_none_ignored(
+    typed: Sequence[flags.Flag], variants: Sequence[Sequence[str]]
+) -> None:
+  """Refuses what was typed if each variant has something else in its place."""
+  last = [
+      {flag.name: flag for flag in flags.typed(variant)}
+      for variant in variants
+  ]
+  for flag in typed:
+    instead = [found.get(flag.name) for found in last]
+    if all(instead) and any(other.text != flag.text for other in instead):
+      raise command.InputError(
+          f'{flag.name} would be ignored: each of sweep_variants has one of '
+          f'its own, found {flag.text}.'
+      )
+
+
+def _check_distinct(configs: Sequence[experiment.ExperimentConfig]) -> None:
+  """Refuses variants of what is no part of a run's identity: one folder."""
+  ids = [record.run_id(config) for config in configs]
+  twice = [run_id for run_id in ids if ids.count(run_id) > 1]
+  if twice:
+    raise command.InputError(
+        'sweep_variants must not differ in '
+        f'{", ".join(record.CHANGEABLE)} alone: they name one run, '
+        f'{twice[0]}.'
+    )

@@ -2,17 +2,14 @@
 
 import sys
 
-from baselines.experiment import command
-from baselines.experiment import flags
-from baselines.experiment import run_folder
-from baselines.experiment import stopping
-from baselines.sweeps import config as sweep_config
-from baselines.sweeps import folder as folder_lib
+from baselines import command
+from baselines.run import folder as folder_lib
+from baselines.run import stopping
+from baselines.settings import commands
+from baselines.settings import flags
 from baselines.sweeps import grid as grid_lib
 from baselines.sweeps import runner
-from baselines.sweeps import shards
 from baselines.sweeps import status
-from baselines.sweeps import variants
 
 _NAME = 'localupdate-sweep'
 _STATUS = 'status'
@@ -29,18 +26,18 @@ def main(arguments: list[str]) -> int:
   """Runs the command; returns its exit code."""
   is_status = arguments[:1] == [_STATUS]
   arguments = arguments[is_status:]
-  own = (grid_lib.GridConfig, sweep_config.SweepOutputConfig)
+  own = (grid_lib.GridConfig, commands.SweepOutputConfig)
   asked = flags.parse_own(arguments, _DESCRIPTION, *own)
-  output = asked[sweep_config.SweepOutputConfig]
-  configs = variants.plan_points(arguments, _DESCRIPTION, asked)
+  output = asked[commands.SweepOutputConfig]
+  configs = grid_lib.plan_points(arguments, _DESCRIPTION, asked)
   if output.shard is not None:
-    configs = shards.shard_of(configs, output.shard)
+    configs = commands.shard_of(configs, output.shard)
   folder = command.user_path('output_dir', output.output_dir)
   if is_status:
     points = [status.point_status(config, folder) for config in configs]
     print(status.status_text(points))
     return command.FINISHED
-  folder_lib.check_folder(folder, output.figure)
+  runner.check_folder(folder, output.figure)
   if output.dry_run:
     print(status.plan_text(configs, folder))
     return command.FINISHED
@@ -54,9 +51,9 @@ def main(arguments: list[str]) -> int:
   report.report_results(
       outcomes, folder, output.figure, is_whole=output.shard is None
   )
-  if any(outcome.status == run_folder.FAILED for outcome in outcomes):
+  if any(outcome.status == folder_lib.FAILED for outcome in outcomes):
     return command.FAILED
-  if any(outcome.status not in run_folder.ENDED for outcome in outcomes):
+  if any(outcome.status not in folder_lib.ENDED for outcome in outcomes):
     return command.INTERRUPTED
   return command.FINISHED
 

@@ -3,12 +3,12 @@
 import pathlib
 from typing import Optional, Sequence
 
-from baselines.experiment import command
-from baselines.experiment import config_json
-from baselines.experiment import run_folder
-from baselines.experiment import summary
+from baselines import command
 from baselines.figures import load
 from baselines.figures import loss
+from baselines.run import folder as folder_lib
+from baselines.run import summary
+from baselines.settings import record
 from baselines.sweeps import best_rates
 from baselines.sweeps import results
 
@@ -60,16 +60,16 @@ def _other_outcomes(
   Without them a part of a grid would replace the table of all of it.
   """
   own, found = {pathlib.Path(outcome.path).name for outcome in outcomes}, []
-  known = {config_json.run_id(outcome.config) for outcome in outcomes}
+  known = {record.run_id(outcome.config) for outcome in outcomes}
   for path in sorted(folder.glob('*/config.json')):
     if path.parent.name not in own:
-      run = run_folder.RunFolder(path.parent)
+      run = folder_lib.RunFolder(path.parent)
       try:
         outcome = summary.summarize(run.read_config(), run)
       except command.InputError as error:
         print(f'not in the table: {command.one_line(error)}')
         continue
-      run_id = config_json.run_id(outcome.config)
+      run_id = record.run_id(outcome.config)
       if run_id in known:  # It would count twice in means.
         print(f'not in the table: {run.path} is a second folder of {run_id}')
       else:

@@ -7,12 +7,12 @@ from typing import Sequence
 import pandas as pd
 
 from baselines import files
-from baselines import settings
-from baselines.experiment import config as config_lib
-from baselines.experiment import config_json
-from baselines.experiment import run_folder
-from baselines.experiment import summary
 from baselines.figures import tables
+from baselines.run import folder as folder_lib
+from baselines.run import summary
+from baselines.settings import experiment
+from baselines.settings import record
+from baselines.settings import schema
 from baselines.sweeps import grid
 
 # What a sweep tunes for each of the other settings.
@@ -41,7 +41,7 @@ _SHORT = {
 }
 
 # Settings but some, by name: what several runs have in common.
-Key = tuple[tuple[str, settings.Value], ...]
+Key = tuple[tuple[str, schema.Value], ...]
 
 
 def best_points(outcomes: Sequence[summary.RunSummary]) -> dict[Key, str]:
@@ -116,7 +116,7 @@ def _tuned(key: Key) -> list[float]:
   return [settings_of_point.get(name) or 0.0 for name in TUNED]
 
 
-def point_key(config: config_lib.ExperimentConfig) -> Key:
+def point_key(config: experiment.ExperimentConfig) -> Key:
   """Returns all settings but the seeds and those that change no result."""
   return without(_settings(config), (*grid.SEEDS, *_EXECUTION))
 
@@ -126,14 +126,14 @@ def without(key: Key, names: Sequence[str]) -> Key:
   return tuple((name, value) for name, value in key if name not in names)
 
 
-def _settings(config: config_lib.ExperimentConfig) -> Key:
+def _settings(config: experiment.ExperimentConfig) -> Key:
   """Returns all settings that a run's identity rests on, and its length."""
   return tuple(
       sorted(
           (name, value)
-          for part in config_json.to_tree(config).values()
+          for part in record.to_tree(config).values()
           for name, value in part.items()
-          if name == _ROUNDS or name not in config_json.CHANGEABLE
+          if name == _ROUNDS or name not in record.CHANGEABLE
       )
   )
 
@@ -154,7 +154,7 @@ def rows_of(
     table: pd.DataFrame, outcomes: Sequence[summary.RunSummary]
 ) -> pd.DataFrame:
   """Returns the rows of these runs."""
-  ids = {config_json.run_id(outcome.config) for outcome in outcomes}
+  ids = {record.run_id(outcome.config) for outcome in outcomes}
   return table[table['run_id'].isin(ids)]
 
 
@@ -174,7 +174,7 @@ def table_text(table: pd.DataFrame) -> str:
 
 
 def _score(outcome: summary.RunSummary) -> float:
-  if outcome.status != run_folder.FINISHED:
+  if outcome.status != folder_lib.FINISHED:
     return math.inf
   score = outcome.cumulative_regret
   score = outcome.last_loss if score is None else score
@@ -186,7 +186,7 @@ def _other_varied(keys: Sequence[Key]) -> list[str]:
 
   Only runs of one algorithm are compared: others have other settings.
   """
-  by_algorithm: dict[settings.Value, list[dict[str, settings.Value]]] = {}
+  by_algorithm: dict[schema.Value, list[dict[str, schema.Value]]] = {}
   for key in keys:
     by_algorithm.setdefault(dict(key)['algorithm'], []).append(dict(key))
   varied = {
@@ -205,11 +205,11 @@ def _row(
   key = point_key(config)
   rates = {**dict.fromkeys((_GAMMA, *TUNED)), **config.rates}
   status = outcome.status
-  if status == run_folder.DIVERGED:
+  if status == folder_lib.DIVERGED:
     status = f'diverged at round {outcome.round}'
   return {
       'algorithm': dict(key)['algorithm'],
-      **{name: config_json.setting_value(config, name) for name in varied},
+      **{name: record.setting_value(config, name) for name in varied},
       **{name: rates[name] for name in (_GAMMA, *TUNED)},
       'sampling_seed': config.run.sampling_seed,
       'data_seed': config.task.data_seed,
@@ -225,7 +225,7 @@ def _row(
       'downlink_bits': outcome.downlink_bits,
       'best': best.get(key, ''),
       'seconds': round(outcome.seconds, 1),
-      'run_id': config_json.run_id(config),
+      'run_id': record.run_id(config),
   }
 
 

@@ -1,22 +1,49 @@
-"""Runs the points of a sweep one after another, whatever happens to one."""
+"""Whether a sweep may write where it was told to, asked before the work.
+
+Runs the points of a sweep one after another, whatever happens to one.
+"""
 
 import dataclasses
 import pathlib
 import traceback
-from typing import Sequence
+from typing import Optional, Sequence
 
-from baselines.experiment import command
-from baselines.experiment import config as config_lib
-from baselines.experiment import config_json
-from baselines.experiment import loading
-from baselines.experiment import plan as plan_lib
-from baselines.experiment import run_folder
-from baselines.experiment import stopping
-from baselines.experiment import summary
+from baselines import command
+from baselines.run import folder as folder_lib
+from baselines.run import plan as plan_lib
+from baselines.run import stopping
+from baselines.run import summary
+from baselines.settings import experiment
+from baselines.settings import record
+
+
+def check_folder(folder: pathlib.Path, figure: Optional[str]) -> None:
+  """Raises `command.InputError` if results could not go where they should.
+
+  A folder is a sweep's if its entries are run folders and a sweep's results.
+  """
+  folder_lib.check_writable(folder)
+  if (folder / 'config.json').exists():
+    raise command.InputError(
+        f'output_dir must be the folder of a sweep, found a run: {folder}.'
+    )
+  has_runs = any(folder.glob('*/config.json'))
+  # Both tables without a run are those of a sweep that was stopped at once.
+  is_sweep = has_runs or (folder / 'results.md').exists()
+  if (folder / 'results.csv').exists() and not is_sweep:
+    raise command.InputError(
+        'output_dir must be new or the folder of a sweep; '
+        f'{folder} has a results.csv but no run.'
+    )
+  if figure:
+    path = command.user_path('figure', figure)
+    folder_lib.check_writable(path.parent, 'the folder of figure')
+    if path.is_dir():
+      raise command.InputError(f'figure must be a file, found {path}.')
 
 
 def run_points(
-    configs: Sequence[config_lib.ExperimentConfig],
+    configs: Sequence[experiment.ExperimentConfig],
     folder: pathlib.Path,
     interruption: stopping.Interruption,
     *,
@@ -44,7 +71,7 @@ def run_points(
   """
   plans, outcomes = [], {}
   for config in configs:
-    run = run_folder.RunFolder(folder / config_json.run_id(config))
+    run = folder_lib.RunFolder(folder / record.run_id(config))
     try:
       stage = plan_lib.find_stage(config, run)
       plans.append(plan_lib.Plan(config, run, stage))
@@ -72,9 +99,9 @@ def run_points(
 
 
 def _run_all(plans, interruption, tensorboard):
-  with loading.announced():
-    from baselines.experiment import loop
-    from baselines.experiment import workbench as workbench_lib
+  with command.announced():
+    from baselines.run import loop
+    from baselines.run import workbench as workbench_lib
 
   workbench = workbench_lib.Workbench()
   workbench.check(plans[0].config)
@@ -101,15 +128,15 @@ def _run_all(plans, interruption, tensorboard):
   for plan in plans:
     outcome = outcomes.get(plan.config)
     # What fails once may have met a full disk, or a device in use.
-    if outcome and outcome.status == run_folder.FAILED:
+    if outcome and outcome.status == folder_lib.FAILED:
       if not interruption.requested:
         outcomes[plan.config] = run_one('again', plan)
   return outcomes
 
 
 def _failed(
-    config: config_lib.ExperimentConfig,
-    run: run_folder.RunFolder,
+    config: experiment.ExperimentConfig,
+    run: folder_lib.RunFolder,
     error: Exception,
 ) -> summary.RunSummary:
   command.report(f'{run.path}: failed: {command.one_line(error)}')
@@ -118,4 +145,4 @@ def _failed(
     known = summary.summarize(config, run)
   except command.InputError:  # the folder itself cannot be read
     known = summary.nothing_known(config, run)
-  return dataclasses.replace(known, status=run_folder.FAILED, reason=reason)
+  return dataclasses.replace(known, status=folder_lib.FAILED, reason=reason)

@@ -4,12 +4,12 @@ import dataclasses
 import pathlib
 from typing import Optional, Sequence
 
-from baselines.experiment import command
-from baselines.experiment import config as config_lib
-from baselines.experiment import config_json
-from baselines.experiment import plan
-from baselines.experiment import records
-from baselines.experiment import run_folder
+from baselines import command
+from baselines.run import folder as folder_lib
+from baselines.run import plan
+from baselines.run import records
+from baselines.settings import experiment
+from baselines.settings import record
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,11 +33,11 @@ class PointStatus:
   @property
   def left(self) -> int:
     """Rounds or queries that are left to do."""
-    return 0 if self.status in run_folder.ENDED else self.total - self.done
+    return 0 if self.status in folder_lib.ENDED else self.total - self.done
 
 
 def point_status(
-    config: config_lib.ExperimentConfig, folder: pathlib.Path
+    config: experiment.ExperimentConfig, folder: pathlib.Path
 ) -> PointStatus:
   """Reads how far a point is.
 
@@ -48,7 +48,7 @@ def point_status(
   Raises:
     command.InputError: If it has done more rounds than wanted.
   """
-  run = run_folder.RunFolder(folder / config_json.run_id(config))
+  run = folder_lib.RunFolder(folder / record.run_id(config))
   total = config.run.rounds or config.algorithm.horizon
   try:
     stage = plan.find_stage(config, run)
@@ -59,7 +59,7 @@ def point_status(
     return PointStatus(run.path.name, 'unreadable', 0, total, 0.0)
   status = run.read_status()
   word = status.status if status else stage
-  if word in run_folder.ENDED and stage != plan.DONE:
+  if word in folder_lib.ENDED and stage != plan.DONE:
     word = plan.PARTIAL  # More is wanted than there is.
   column = 'round' if config.run.rounds else 'time_used'
   done = int(records.number(rows[-1], column) or 0) if rows else 0
@@ -94,7 +94,7 @@ def status_text(points: Sequence[PointStatus]) -> str:
 
 
 def plan_text(
-    configs: Sequence[config_lib.ExperimentConfig], folder: pathlib.Path
+    configs: Sequence[experiment.ExperimentConfig], folder: pathlib.Path
 ) -> str:
   """Returns a line for each point: its stage, see `plan`, and its folder.
 
@@ -103,6 +103,6 @@ def plan_text(
   """
   lines = []
   for config in configs:
-    run = run_folder.RunFolder(folder / config_json.run_id(config))
+    run = folder_lib.RunFolder(folder / record.run_id(config))
     lines.append(f'{plan.find_stage(config, run):8} {run.path}')
   return '\n'.join(lines)

@@ -15,8 +15,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from baselines.tasks import clients
-from baselines.tasks import functional_models
-from baselines.tasks import initializers
+from baselines.tasks import models
 from baselines.tasks import partition
 from baselines.tasks import registry
 from baselines.tasks import task
@@ -41,8 +40,8 @@ def build(config: Any) -> task.Task:
       build_model=builders[config.model],
       train=train,
       test=test,
-      example_loss_fn=functional_models.classification_loss,
-      example_accuracy_fn=functional_models.classification_accuracy,
+      example_loss_fn=models.classification_loss,
+      example_accuracy_fn=models.classification_accuracy,
       convolutional=config.model == 'cnn',
   )
 
@@ -88,8 +87,8 @@ def build_cnn(seed: int, dtype: str) -> tff.learning.models.FunctionalModel:
   Returns:
     A model from images [B, 8, 8, 1] to logits [B, 10]; 6,090 parameters.
   """
-  glorot, zeros = initializers.glorot_uniform, initializers.zeros
-  return functional_models.build_functional_model(
+  glorot, zeros = models.glorot_uniform, models.zeros
+  return models.build_functional_model(
       apply_fn=_apply_cnn,
       weight_spec=(
           ('conv1/kernel', (3, 3, 1, 16), glorot),
@@ -99,7 +98,7 @@ def build_cnn(seed: int, dtype: str) -> tff.learning.models.FunctionalModel:
           ('dense/kernel', (2 * 2 * 32, _NUM_CLASSES), glorot),
           ('dense/bias', (_NUM_CLASSES,), zeros),
       ),
-      example_loss_fn=functional_models.classification_loss,
+      example_loss_fn=models.classification_loss,
       input_spec=_INPUT_SPEC,
       seed=seed,
       dtype=dtype,
@@ -107,8 +106,8 @@ def build_cnn(seed: int, dtype: str) -> tff.learning.models.FunctionalModel:
 
 
 def _apply_cnn(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
-  x = functional_models.convolve(weights[0:4], x)
-  return functional_models.dense(weights[4:6], x)
+  x = models.convolve(weights[0:4], x)
+  return models.dense(weights[4:6], x)
 
 
 def build_logistic(
@@ -123,13 +122,13 @@ def build_logistic(
   Returns:
     A model from images [B, 8, 8, 1] to logits [B, 10]; 650 parameters.
   """
-  return functional_models.build_functional_model(
-      apply_fn=functional_models.dense,
+  return models.build_functional_model(
+      apply_fn=models.dense,
       weight_spec=(
-          ('dense/kernel', (64, _NUM_CLASSES), initializers.glorot_uniform),
-          ('dense/bias', (_NUM_CLASSES,), initializers.zeros),
+          ('dense/kernel', (64, _NUM_CLASSES), models.glorot_uniform),
+          ('dense/bias', (_NUM_CLASSES,), models.zeros),
       ),
-      example_loss_fn=functional_models.classification_loss,
+      example_loss_fn=models.classification_loss,
       input_spec=_INPUT_SPEC,
       seed=seed,
       dtype=dtype,

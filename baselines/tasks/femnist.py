@@ -19,8 +19,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from baselines.tasks import clients
-from baselines.tasks import functional_models
-from baselines.tasks import initializers
+from baselines.tasks import models
 from baselines.tasks import registry
 from baselines.tasks import task
 from baselines.tasks import tff_sources
@@ -47,8 +46,8 @@ def build(config: Any) -> task.Task:
       build_model=functools.partial(build_cnn, num_classes),
       train=train,
       test=test,
-      example_loss_fn=functional_models.classification_loss,
-      example_accuracy_fn=functional_models.classification_accuracy,
+      example_loss_fn=models.classification_loss,
+      example_accuracy_fn=models.classification_accuracy,
       convolutional=True,
   )
 
@@ -67,8 +66,8 @@ def build_cnn(
     A model from images [B, 28, 28, 1] float32 to logits [B, C]; labels are
     int32 [B].
   """
-  glorot, zeros = initializers.glorot_uniform, initializers.zeros
-  return functional_models.build_functional_model(
+  glorot, zeros = models.glorot_uniform, models.zeros
+  return models.build_functional_model(
       apply_fn=_apply_cnn,
       weight_spec=(
           ('conv1/kernel', (5, 5, 1, 32), glorot),
@@ -80,7 +79,7 @@ def build_cnn(
           ('dense2/kernel', (512, num_classes), glorot),
           ('dense2/bias', (num_classes,), zeros),
       ),
-      example_loss_fn=functional_models.classification_loss,
+      example_loss_fn=models.classification_loss,
       input_spec=(
           tf.TensorSpec((None, *_IMAGE_SHAPE), tf.float32),
           tf.TensorSpec((None,), tf.int32),
@@ -91,9 +90,9 @@ def build_cnn(
 
 
 def _apply_cnn(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
-  x = functional_models.convolve(weights[0:4], x)
-  x = tf.nn.relu(functional_models.dense(weights[4:6], x))
-  return functional_models.dense(weights[6:8], x)
+  x = models.convolve(weights[0:4], x)
+  x = tf.nn.relu(models.dense(weights[4:6], x))
+  return models.dense(weights[6:8], x)
 
 
 def read_split(path: str, split: str) -> clients.ClientArrays:

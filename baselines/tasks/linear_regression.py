@@ -13,8 +13,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from baselines.tasks import clients
-from baselines.tasks import functional_models
-from baselines.tasks import initializers
+from baselines.tasks import models
 from baselines.tasks import registry
 from baselines.tasks import task
 
@@ -73,11 +72,11 @@ def build_linear(seed: int, dtype: str) -> tff.learning.models.FunctionalModel:
   Returns:
     A model from x [B, 30] to [B, 1]; 31 parameters.
   """
-  return functional_models.build_functional_model(
-      apply_fn=functional_models.dense,
+  return models.build_functional_model(
+      apply_fn=models.dense,
       weight_spec=(
-          ('kernel', (DIMENSION, 1), initializers.glorot_uniform),
-          ('bias', (1,), initializers.zeros),
+          ('kernel', (DIMENSION, 1), models.glorot_uniform),
+          ('bias', (1,), models.zeros),
       ),
       example_loss_fn=squared_error,
       input_spec=(

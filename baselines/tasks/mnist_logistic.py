@@ -27,9 +27,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from baselines.tasks import clients
-from baselines.tasks import functional_models
 from baselines.tasks import idx_files
-from baselines.tasks import initializers
+from baselines.tasks import models
 from baselines.tasks import task
 
 PENALTY = 0.5  # mu
@@ -53,8 +52,8 @@ def build(config: Any) -> task.Task:
       build_model=lambda seed, dtype: build_logistic(seed, dtype, num_pixels),
       train=deal(train, config.data_seed),
       test=clients.from_clients(['test'], [test]),
-      example_loss_fn=functional_models.penalized_loss,
-      example_accuracy_fn=functional_models.classification_accuracy,
+      example_loss_fn=models.penalized_loss,
+      example_accuracy_fn=models.classification_accuracy,
       convolutional=False,
   )
 
@@ -121,12 +120,12 @@ def build_logistic(
   Returns:
     A model from images [B, pixels] to [B, 10]: log softmax(x W) - penalty.
   """
-  return functional_models.build_functional_model(
+  return models.build_functional_model(
       apply_fn=_apply_logistic,
       weight_spec=(
-          ('kernel', (num_pixels, NUM_CLASSES), initializers.zeros),
+          ('kernel', (num_pixels, NUM_CLASSES), models.zeros),
       ),
-      example_loss_fn=functional_models.penalized_loss,
+      example_loss_fn=models.penalized_loss,
       input_spec=(
           tf.TensorSpec((None, num_pixels), tf.float32),
           tf.TensorSpec((None,), tf.int32),

@@ -19,8 +19,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from baselines.tasks import clients
-from baselines.tasks import functional_models
-from baselines.tasks import initializers
+from baselines.tasks import models
 from baselines.tasks import task
 
 _NUM_QUANTILES = 1000
@@ -76,9 +75,9 @@ def build_quadratic(
     A model from z [B] to z/2 x^2 - x [B]; labels are y [B].
   """
   points = tf.TensorSpec((None,), tf.float64)
-  return functional_models.build_functional_model(
+  return models.build_functional_model(
       apply_fn=_apply_quadratic,
-      weight_spec=(('x', (1,), initializers.zeros),),
+      weight_spec=(('x', (1,), models.zeros),),
       example_loss_fn=quadratic_loss,
       input_spec=(points, points),
       seed=seed,

@@ -29,8 +29,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from baselines.tasks import clients
-from baselines.tasks import functional_models
-from baselines.tasks import initializers
+from baselines.tasks import models
 from baselines.tasks import task
 
 DIMENSION = 30
@@ -102,9 +101,9 @@ def build_linear(
   Returns:
     A model from x [B, 30] to [B, 1].
   """
-  return functional_models.build_functional_model(
+  return models.build_functional_model(
       apply_fn=_apply_linear,
-      weight_spec=(('theta', (DIMENSION, 1), initializers.zeros),),
+      weight_spec=(('theta', (DIMENSION, 1), models.zeros),),
       example_loss_fn=scaled_squared_error(scaling),
       input_spec=(
           tf.TensorSpec((None, DIMENSION), tf.float64),

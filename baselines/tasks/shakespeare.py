@@ -1,4 +1,11 @@
-"""Next-character prediction on Shakespeare's roles, as TFF's baseline task.
+"""Speeches to sequences of character tokens, in bulk.
+
+Equals the preprocessing of `tff.simulation.baselines.shakespeare` without its
+shuffling: bytes looked up in the 86-character vocabulary of TFF's text
+tutorial, one beginning and one end token per speech, padded to a multiple of
+81, cut into sequences of 81; inputs are the first 80, labels the last 80.
+
+Next-character prediction on Shakespeare's roles, as TFF's baseline task.
 
 Model: McMahan et al., AISTATS 2017 (https://arxiv.org/abs/1602.05629): an
 embedding of 8, two LSTM layers of 256, logits for 90 tokens at each of 80
@@ -21,13 +28,54 @@ import tensorflow_federated as tff
 
 from baselines.tasks import clients
 from baselines.tasks import databases
-from baselines.tasks import functional_models
-from baselines.tasks import initializers
-from baselines.tasks import lookups
-from baselines.tasks import lstm
-from baselines.tasks import shakespeare_text
+from baselines.tasks import layers
+from baselines.tasks import models
 from baselines.tasks import task
 from baselines.tasks import tff_sources
+
+SEQUENCE_LENGTH = 80
+CHARACTERS = (
+    b'dhlptx@DHLPTX'
+    b' $(,048cgkoswCGKOSW[_#\'/37;?bfjnrvzBFJNRVZ"&*.26:\n'
+    b'aeimquyAEIMQUY]!%)-159\r'
+)
+PAD = 0
+OUT_OF_VOCABULARY = len(CHARACTERS) + 1
+BEGIN = len(CHARACTERS) + 2
+END = len(CHARACTERS) + 3
+VOCABULARY_SIZE = len(CHARACTERS) + 4
+
+_TOKENS = np.full(256, OUT_OF_VOCABULARY, np.int64)
+_TOKENS[np.frombuffer(CHARACTERS, np.uint8)] = 1 + np.arange(len(CHARACTERS))
+
+
+def tokenize(
+    snippets: Sequence[bytes], sequence_length: int = SEQUENCE_LENGTH
+) -> tuple[np.ndarray, np.ndarray]:
+  """Turns speeches into sequences of tokens.
+
+  Args:
+    snippets: The speeches.
+    sequence_length: Tokens of an input, L.
+
+  Returns:
+    int64 [S, L + 1], all sequences in order, and int64 [len(snippets)], the
+    number of sequences of each speech (at least 1).
+  """
+  width = sequence_length + 1
+  lengths = np.array([len(s) for s in snippets], np.int64)
+  num_sequences = -(-(lengths + 2) // width)
+  starts = np.cumsum(num_sequences * width) - num_sequences * width
+  tokens = np.full(num_sequences.sum() * width, PAD, np.int64)
+  tokens[starts] = BEGIN
+  tokens[starts + lengths + 1] = END
+  within = np.arange(lengths.sum()) - np.repeat(
+      np.cumsum(lengths) - lengths, lengths
+  )
+  characters = np.frombuffer(b''.join(snippets), np.uint8)
+  tokens[np.repeat(starts + 1, lengths) + within] = _TOKENS[characters]
+  return tokens.reshape(-1, width), num_sequences
+
 
 _EMBEDDING = 8
 _UNITS = 256
@@ -47,11 +95,11 @@ def build(config: Any) -> task.Task:
       model_id=config.model,
       build_model=build_lstm,
       build_plain_model=functools.partial(
-          build_lstm, layer_fn=lstm.plain_lstm_layer
+          build_lstm, layer_fn=layers.plain_lstm_layer
       ),
       train=train,
       test=test,
-      example_loss_fn=functional_models.sequence_loss,
+      example_loss_fn=models.sequence_loss,
       example_accuracy_fn=sequence_accuracy,
       convolutional=False,
   )
@@ -60,8 +108,8 @@ def build(config: Any) -> task.Task:
 def build_lstm(
     seed: int,
     dtype: str,
-    sequence_length: int = shakespeare_text.SEQUENCE_LENGTH,
-    layer_fn: Callable[..., tf.Tensor] = lstm.lstm_layer,
+    sequence_length: int = SEQUENCE_LENGTH,
+    layer_fn: Callable[..., tf.Tensor] = layers.lstm_layer,
 ) -> tff.learning.models.FunctionalModel:
   """Builds the network.
 
@@ -75,30 +123,30 @@ def build_lstm(
     A model from tokens int64 [B, L] to logits [B, L, 90]; labels are int64
     [B, L].
   """
-  vocabulary = shakespeare_text.VOCABULARY_SIZE
-  glorot, zeros = initializers.glorot_uniform, initializers.zeros
+  vocabulary = VOCABULARY_SIZE
+  glorot, zeros = models.glorot_uniform, models.zeros
   spec = [
-      ('embedding', (vocabulary, _EMBEDDING), initializers.embedding_uniform)
+      ('embedding', (vocabulary, _EMBEDDING), models.embedding_uniform)
   ]
   for name, width in (('lstm1', _EMBEDDING), ('lstm2', _UNITS)):
     spec += [
-        (f'{name}/kernel', (width, 4 * _UNITS), initializers.he_normal),
+        (f'{name}/kernel', (width, 4 * _UNITS), models.he_normal),
         (
             f'{name}/recurrent_kernel',
             (_UNITS, 4 * _UNITS),
-            initializers.orthogonal,
+            models.orthogonal,
         ),
-        (f'{name}/bias', (4 * _UNITS,), initializers.unit_forget_bias),
+        (f'{name}/bias', (4 * _UNITS,), models.unit_forget_bias),
     ]
   spec += [
       ('dense/kernel', (_UNITS, vocabulary), glorot),
       ('dense/bias', (vocabulary,), zeros),
   ]
   tokens = tf.TensorSpec((None, sequence_length), tf.int64)
-  return functional_models.build_functional_model(
+  return models.build_functional_model(
       apply_fn=functools.partial(_apply_lstm, layer_fn),
       weight_spec=spec,
-      example_loss_fn=functional_models.sequence_loss,
+      example_loss_fn=models.sequence_loss,
       input_spec=(tokens, tokens),
       seed=seed,
       dtype=dtype,
@@ -112,11 +160,11 @@ def _apply_lstm(
 ) -> tf.Tensor:
   tokens = tf.transpose(x)
   # Not `!=`: in the graphs that TFF traces it compares Python objects.
-  mask = tf.not_equal(tokens, shakespeare_text.PAD)
+  mask = tf.not_equal(tokens, PAD)
   mask = tf.cast(mask, weights[0].dtype)[..., tf.newaxis]
   # A product instead of a gather: its gradient is dense, and summed in a fixed
   # order on every device.
-  h = lookups.rows_by_product(weights[0], tokens)
+  h = layers.rows_by_product(weights[0], tokens)
   h = layer_fn(h, mask, *weights[1:4])
   h = layer_fn(h, mask, *weights[4:7])
   logits = tf.tensordot(h, weights[7], 1) + weights[8]
@@ -127,8 +175,8 @@ def sequence_accuracy(
     output: tf.Tensor, label: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """Returns right and all predictions [B], of labels that are not padding."""
-  return functional_models.sequence_accuracy(
-      output, label, ignored=(shakespeare_text.PAD,)
+  return models.sequence_accuracy(
+      output, label, ignored=(PAD,)
   )
 
 
@@ -158,7 +206,7 @@ def _from_snippets(
     client_ids: Sequence[str], counts: Sequence[int], snippets: Sequence[bytes]
 ) -> clients.ClientArrays:
   """Tokenizes all clients' speeches at once."""
-  sequences, num_sequences = shakespeare_text.tokenize(snippets)
+  sequences, num_sequences = tokenize(snippets)
   ends = np.cumsum(np.concatenate([[0], num_sequences]))
   offsets = ends[np.cumsum(np.concatenate([[0], counts]))]
   # Both features are views of one array.

@@ -30,9 +30,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from baselines.tasks import clients
-from baselines.tasks import functional_models
-from baselines.tasks import initializers
-from baselines.tasks import lookups
+from baselines.tasks import layers
+from baselines.tasks import models
 from baselines.tasks import stackoverflow_data
 from baselines.tasks import task
 
@@ -54,7 +53,7 @@ def build(config: Any) -> task.Task:
       model_id=config.model,
       build_model=build_model,
       build_plain_model=functools.partial(
-          build_model, sums_fn=lookups.weighted_sums_by_product
+          build_model, sums_fn=layers.weighted_sums_by_product
       ),
       train=splits.train,
       test=splits.test,
@@ -111,7 +110,7 @@ def build_logistic(
     sum_gradients: bool,
     seed: int,
     dtype: str,
-    sums_fn: Callable[..., tf.Tensor] = lookups.weighted_sums,
+    sums_fn: Callable[..., tf.Tensor] = layers.weighted_sums,
 ) -> tff.learning.models.FunctionalModel:
   """Builds the model.
 
@@ -127,11 +126,11 @@ def build_logistic(
     A model from words int16 [B, 128, 2] to logits [B, T]; labels are uint8
     [B, T].
   """
-  return functional_models.build_functional_model(
+  return models.build_functional_model(
       apply_fn=functools.partial(_apply_logistic, sums_fn),
       weight_spec=(
-          ('kernel', (num_words, num_tags), initializers.glorot_uniform),
-          ('bias', (num_tags,), initializers.zeros),
+          ('kernel', (num_words, num_tags), models.glorot_uniform),
+          ('bias', (num_tags,), models.zeros),
       ),
       example_loss_fn=tag_loss,
       input_spec=(

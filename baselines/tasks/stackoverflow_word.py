@@ -27,10 +27,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from baselines.tasks import clients
-from baselines.tasks import functional_models
-from baselines.tasks import initializers
-from baselines.tasks import lookups
-from baselines.tasks import lstm
+from baselines.tasks import layers
+from baselines.tasks import models
 from baselines.tasks import stackoverflow_data
 from baselines.tasks import task
 
@@ -55,14 +53,14 @@ def build(config: Any) -> task.Task:
       build_plain_model=functools.partial(
           build_lstm,
           len(words),
-          rows_fn=lookups.rows_by_product,
-          layer_fn=lstm.plain_lstm_layer,
+          rows_fn=layers.rows_by_product,
+          layer_fn=layers.plain_lstm_layer,
       ),
       train=splits.train,
       test=splits.test,
-      example_loss_fn=functional_models.sequence_loss,
+      example_loss_fn=models.sequence_loss,
       example_accuracy_fn=functools.partial(
-          functional_models.sequence_accuracy, ignored=(PAD, other, end)
+          models.sequence_accuracy, ignored=(PAD, other, end)
       ),
       convolutional=False,
       population=splits.lazy,
@@ -101,8 +99,8 @@ def build_lstm(
     num_words: int,
     seed: int,
     dtype: str,
-    rows_fn: Callable[..., tf.Tensor] = lookups.rows_of,
-    layer_fn: Callable[..., tf.Tensor] = lstm.lstm_layer,
+    rows_fn: Callable[..., tf.Tensor] = layers.rows_of,
+    layer_fn: Callable[..., tf.Tensor] = layers.lstm_layer,
 ) -> tff.learning.models.FunctionalModel:
   """Builds the network.
 
@@ -118,23 +116,23 @@ def build_lstm(
     [B, 20].
   """
   num_tokens = num_words + _SPECIAL_TOKENS
-  glorot, zeros = initializers.glorot_uniform, initializers.zeros
+  glorot, zeros = models.glorot_uniform, models.zeros
   tokens = tf.TensorSpec((None, SEQUENCE_LENGTH), tf.int32)
-  return functional_models.build_functional_model(
+  return models.build_functional_model(
       apply_fn=functools.partial(_apply_lstm, rows_fn, layer_fn),
       weight_spec=(
           ('embedding', (num_tokens, _EMBEDDING),
-           initializers.embedding_uniform),
+           models.embedding_uniform),
           ('lstm/kernel', (_EMBEDDING, 4 * _UNITS), glorot),
           ('lstm/recurrent_kernel', (_UNITS, 4 * _UNITS),
-           initializers.orthogonal),
-          ('lstm/bias', (4 * _UNITS,), initializers.unit_forget_bias),
+           models.orthogonal),
+          ('lstm/bias', (4 * _UNITS,), models.unit_forget_bias),
           ('dense1/kernel', (_UNITS, _EMBEDDING), glorot),
           ('dense1/bias', (_EMBEDDING,), zeros),
           ('dense2/kernel', (_EMBEDDING, num_tokens), glorot),
           ('dense2/bias', (num_tokens,), zeros),
       ),
-      example_loss_fn=functional_models.sequence_loss,
+      example_loss_fn=models.sequence_loss,
       input_spec=(tokens, tokens),
       seed=seed,
       dtype=dtype,

@@ -26,8 +26,8 @@ import numpy as np
 import pandas as pd
 import tensorflow as tf
 
-from baselines.experiment import config
-from baselines.experiment import evaluation
+from baselines.run import evaluation
+from baselines.settings import experiment
 from baselines.sweeps import main as sweep_main
 from baselines.tasks import registry
 from tests.benchmarks import workloads
@@ -48,7 +48,7 @@ def measure_start(options: argparse.Namespace) -> None:
     ))
     with tempfile.TemporaryDirectory() as folder:
       times['command'].append(_seconds_until(
-          ['-m', 'baselines.experiment.main', '--task=linear_regression',
+          ['-m', 'baselines.run.main', '--task=linear_regression',
            '--rounds=1', f'--output_dir={folder}/run'], 'round 1/1'
       ))
   medians = {name: statistics.median(found) for name, found in times.items()}
@@ -107,7 +107,7 @@ def measure_evaluation(options: argparse.Namespace) -> None:
       if options.data_dir else {'data_source': 'synthetic'}
   )
   task = registry.build_task(
-      config.TaskConfig('emnist_digits', model='cnn', **source)
+      experiment.TaskConfig('emnist_digits', model='cnn', **source)
   )
   model = task.build_model(1, 'float32')
   evaluator = evaluation.Evaluator(task, model, batch_size=_BATCH)

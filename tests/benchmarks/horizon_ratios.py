@@ -19,7 +19,7 @@ import time
 import numpy as np
 import pandas as pd
 
-from baselines.experiment import workbench
+from baselines.run import workbench
 from baselines.sweeps import main as sweep_main
 from baselines.tasks import scaled_regression
 

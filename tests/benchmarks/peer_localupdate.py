@@ -16,11 +16,10 @@ import tensorflow as tf
 import tensorflow_federated as tff
 import workloads as harness
 
+from baselines.tasks import cifar100
 from baselines.tasks import femnist
-from baselines.tasks import functional_models
-from baselines.tasks import initializers
-from baselines.tasks import lookups
-from baselines.tasks import resnet
+from baselines.tasks import layers
+from baselines.tasks import models
 from baselines.tasks import shakespeare
 from tff_localupdate import execution
 from tff_localupdate import server_optimizers
@@ -33,10 +32,10 @@ _WORDS = 30  # of a generated post, at most
 
 def build_model(name, apply_fn, example_loss_fn, features, label):
   """A model of the harness's shapes, on any function of its weights."""
-  return functional_models.build_functional_model(
+  return models.build_functional_model(
       apply_fn=apply_fn,
       weight_spec=[
-          (key, shape, initializers.zeros)
+          (key, shape, models.zeros)
           for key, shape in harness.weight_shapes(name)
       ],
       example_loss_fn=example_loss_fn,
@@ -60,7 +59,7 @@ def tags():
   """Logistic regression on the words that a post has, not on all 10,000."""
   return build_model(
       'so_tag_lr',
-      lambda w, x: lookups.weighted_sums(w[0], *x) + w[1],
+      lambda w, x: layers.weighted_sums(w[0], *x) + w[1],
       lambda output, label: tf.reduce_sum(
           tf.nn.sigmoid_cross_entropy_with_logits(
               tf.cast(label, output.dtype), output), axis=1),
@@ -73,8 +72,8 @@ def tags():
 def resnet18():
   return build_model(
       'cifar_resnet18_gn',
-      resnet.logits,
-      functional_models.classification_loss,
+      cifar100.logits,
+      models.classification_loss,
       tf.TensorSpec([None, 24, 24, 3]),
       tf.TensorSpec([None], tf.int32),
   )

@@ -14,9 +14,8 @@ import time
 
 import numpy as np
 
-from baselines.experiment import accounting
-from baselines.experiment import replay
-from baselines.experiment import softmax_regression
+from baselines.regret import counter
+from baselines.regret import objectives
 from baselines.tasks import mnist_logistic
 
 _CLIENTS, _STEPS, _BATCH = 10, 50, 25
@@ -32,17 +31,17 @@ def main() -> None:
   parser.add_argument('--repeats', type=int, default=3)
   options = parser.parse_args()
   (x, y), _ = mnist_logistic.load_idx(options.data_dir)
-  objective = softmax_regression.SoftmaxRegression(
+  objective = objectives.SoftmaxRegression(
       x, y, mnist_logistic.NUM_CLASSES, mnist_logistic.PENALTY
   )
-  accountant = accounting.Accountant(objective, 0.0)
+  accountant = counter.Accountant(objective, 0.0)
   rows = np.random.default_rng(0).integers(
       len(y), size=[_CLIENTS, _STEPS, _BATCH]
   )
   start = np.zeros(objective.dimension)
 
   def exact_regret():
-    paths = replay.replay_local_steps(objective, start, rows, _STEP_SIZE)
+    paths = counter.replay_local_steps(objective, start, rows, _STEP_SIZE)
     accountant.add_paths(accountant.initial_state(), paths.points)
     return paths.points
 

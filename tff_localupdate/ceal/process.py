@@ -1,28 +1,277 @@
-"""CEAL, Algorithm 2, as an iterative process: one `next` is one exchange."""
+"""An iterative process whose clients query until a horizon.
 
+One exchange of CEAL as TFF computations.
+
+CEAL, Algorithm 2, as an iterative process: one `next` is one exchange.
+"""
+
+import abc
+import collections
 from collections.abc import Callable
-from typing import Optional
+from typing import Any, Optional
 import warnings
 
 import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_localupdate import arguments
-from tff_localupdate import horizon_process
-from tff_localupdate import model_weights
-from tff_localupdate.ceal import client_work
-from tff_localupdate.ceal import exchange_plan
-from tff_localupdate.ceal import federated_exchange
+from tff_localupdate import models
+from tff_localupdate.ceal import exchange
 from tff_localupdate.ceal import schedule as schedule_lib
 from tff_localupdate.ceal import server_step
 from tff_localupdate.compression import codes
+from tff_localupdate.compression import messages
 from tff_localupdate.compression import quantizers
 from tff_localupdate.compression import random_seeds
+
+
+class HorizonProcess(tff.templates.IterativeProcess, abc.ABC):
+  """A process, with what a loop around it has to know.
+
+  `initialize` and `next` are TFF computations. The other methods are plain
+  functions of a state, which is a NamedTuple with the fields `model_weights`
+  and `step_size`; they need no execution context.
+  """
+
+  def __init__(
+      self,
+      initialize_fn: tff.Computation,
+      next_fn: tff.Computation,
+      initial_values_fn: Callable[[tf.Tensor], Any],
+      hparam_names: tuple[str, ...] = ('step_size',),
+  ):
+    """Makes a process.
+
+    Args:
+      initialize_fn: Returns the initial state at the server.
+      next_fn: One round.
+      initial_values_fn: Maps a seed, int64, to the initial state.
+      hparam_names: The fields of the state, all numbers above 0, that
+        `set_hparams` may change.
+    """
+    super().__init__(initialize_fn, next_fn)
+    self._initial_values_fn = tf.function(initial_values_fn, autograph=False)
+    self._hparam_names = hparam_names
+
+  @abc.abstractmethod
+  def samples_needed(self, state: Any) -> int:
+    """Returns how many batches of each client the next round reads."""
+
+  @abc.abstractmethod
+  def rows_needed(self, state: Any) -> int:
+    """Returns N, the rows that `batches` should have in the next round.
+
+    At least `samples_needed`. Rows that are not read may be anything; each N
+    compiles anew, and few occur.
+    """
+
+  @abc.abstractmethod
+  def is_finished(self, state: Any) -> bool:
+    """Returns whether all T queries are done; then `next` changes nothing."""
+
+  def initialize_with_seed(self, seed: int) -> Any:
+    """Returns the initial state for another seed; nothing compiles anew."""
+    random_seeds.check_seed('seed', seed)
+    return self._initial_values_fn(tf.constant(seed, tf.int64))
+
+  def get_hparams(self, state: Any) -> collections.OrderedDict[str, Any]:
+    """Returns the numbers that `set_hparams` may change, by name."""
+    return collections.OrderedDict(
+        (name, getattr(state, name)) for name in self._hparam_names
+    )
+
+  def set_hparams(
+      self, state: Any, hparams: collections.OrderedDict[str, Any]
+  ) -> Any:
+    """Returns `state` with other values of those, in their dtypes.
+
+    Raises:
+      ValueError: If there is any other name, or a number is not above 0.
+    """
+    changes = {}
+    for name, value in hparams.items():
+      arguments.check_choice('hparams', name, self._hparam_names)
+      arguments.check_positive(name, float(value))
+      dtype = tf.convert_to_tensor(getattr(state, name)).dtype
+      # The hint keeps a Python float in full precision on its way to float64.
+      value = tf.convert_to_tensor(value, dtype_hint=dtype)
+      changes[name] = tf.cast(value, dtype)
+    return state._replace(**changes)
+
+  def get_model_weights(self, state: Any) -> tff.learning.models.ModelWeights:
+    """Returns the model weights in `state`."""
+    return state.model_weights
+
+  def set_model_weights(
+      self, state: Any, model_weights: tff.learning.models.ModelWeights
+  ) -> Any:
+    """Returns `state` with other weights of the same shapes and dtypes."""
+    return models.replace_weights(state, model_weights)
+
+
+# The place of the initial point among the seeds; exchanges count from 0.
+_INITIAL_POINT = -1
+
+
+def initial_server_state(
+    rules: exchange.ExchangeRules,
+    model_weights: tff.learning.models.ModelWeights,
+    *,
+    step_size: float,
+    seed: tf.Tensor,
+    on_sphere: bool,
+    true_norm_fn: server_step.NormFn,
+) -> server_step.CealState:
+  """Returns the state before the first exchange.
+
+  Args:
+    rules: The rules of the run.
+    model_weights: Arrays; the trainable ones give structure and shapes only.
+    step_size: eta.
+    seed: int64 scalar.
+    on_sphere: Whether x^(1) is uniform on the unit sphere, otherwise 0.
+    true_norm_fn: Maps trainable weights to the norm of the global gradient.
+
+  Returns:
+    The state, as tensors.
+  """
+  like, non_trainable = tf.nest.map_structure(
+      tf.constant, (model_weights.trainable, model_weights.non_trainable)
+  )
+  vector = tf.zeros([rules.dimension], rules.dtype)
+  if on_sphere:
+    vector = random_seeds.draw_unit_vector(
+        rules.dimension,
+        random_seeds.derive_seed(seed, _INITIAL_POINT),
+        vector.dtype,
+    )
+  weights = messages.unflatten(vector, like)
+  zero = tf.constant(0, tf.int64)
+  return server_step.with_plan(
+      rules,
+      server_step.CealState(
+          model_weights=tff.learning.models.ModelWeights(
+              weights, non_trainable
+          ),
+          step_size=tf.constant(step_size, rules.dtype),
+          epoch=zero + 1,
+          stage=zero + rules.schedule.first_stage,
+          time_used=zero,
+          exchange=zero,
+          next_queries=zero,
+          next_samples=zero,
+          total_uplink_bits=zero,
+          downlink_bits=zero,
+          estimated_gradient_norm=tf.constant(float('nan'), rules.dtype),
+          true_gradient_norm=true_norm_fn(weights),
+          passes_by_rounding=zero,
+          seed=seed,
+      ),
+  )
+
+
+def build_initialize(
+    initial_state_fn: Callable[[tf.Tensor], server_step.CealState], seed: int
+) -> tff.Computation:
+  """Returns `initialize`, given how a seed makes a state."""
+
+  @tff.tensorflow.computation
+  def initial_values():
+    return initial_state_fn(tf.constant(seed, tf.int64))
+
+  @tff.federated_computation
+  def initialize():
+    return tff.federated_eval(initial_values, tff.SERVER)
+
+  return initialize
+
+
+def build_next(
+    state_type: tff.Type,
+    client_type: tff.Type,
+    rules: exchange.ExchangeRules,
+    model: tff.learning.models.FunctionalModel,
+    true_norm_fn: server_step.NormFn,
+) -> tff.Computation:
+  """Returns `next`: see `process.build_ceal`.
+
+  What is broadcast here, x^(k) and the plan, is known to all in the protocol:
+  clients keep it, while those of a simulation keep nothing.
+
+  Args:
+    state_type: The type of a `server_step.CealState`.
+    client_type: The type of a `client_work.ClientQueries`.
+    rules: The rules of the run.
+    model: The model.
+    true_norm_fn: Maps trainable weights to the norm of the global gradient.
+
+  Returns:
+    The computation.
+  """
+
+  @tff.tensorflow.computation(state_type)
+  def prepare(state):
+    plan = server_step.current_plan(rules, state)
+    return state.model_weights, plan, server_step.exchange_seed(state)
+
+  @tff.tensorflow.computation(client_type, prepare.type_signature.result)
+  def work(client, received):
+    weights, plan, seed = received
+    losses = models.build_model_losses(model, weights.non_trainable)
+    return exchange.send_gradient(
+        rules, losses.training, weights.trainable, client, plan, seed
+    )
+
+  @tff.tensorflow.computation
+  def update(state, totals):
+    return server_step.server_step(rules, state, totals, true_norm_fn)
+
+  @tff.federated_computation(
+      tff.FederatedType(state_type, tff.SERVER),
+      tff.FederatedType(client_type, tff.CLIENTS),
+  )
+  def next_fn(state, clients):
+    received = tff.federated_broadcast(tff.federated_map(prepare, state))
+    sent = tff.federated_map(work, (clients, received))
+    new_state, metrics = tff.federated_map(
+        update, (state, tff.federated_sum(sent))
+    )
+    return tff.learning.templates.LearningProcessOutput(new_state, metrics)
+
+  return next_fn
+
+
+def checked_norm_fn(
+    rules: exchange.ExchangeRules, true_norm_fn: Any
+) -> server_step.NormFn:
+  """Returns `true_norm_fn` with its result checked; NaN in place of None.
+
+  Raises:
+    ValueError: If there is none although the epoch length depends on it, or,
+      when it is called, if it returns no scalar.
+  """
+  if true_norm_fn is None:
+    if rules.is_oracle:
+      raise ValueError(
+          "true_norm_fn must be given with epoch_length='oracle', found None."
+      )
+    return lambda weights: tf.constant(float('nan'), rules.dtype)
+
+  def true_norm(weights):
+    norm = tf.convert_to_tensor(true_norm_fn(weights))
+    if norm.shape.rank != 0:
+      raise ValueError(
+          f'true_norm_fn must return a scalar, found shape {norm.shape}.'
+      )
+    return tf.cast(norm, rules.dtype)
+
+  return true_norm
+
 
 INITIAL_POINTS = ('zero', 'sphere')
 
 
-class CealProcess(horizon_process.HorizonProcess):
+class CealProcess(HorizonProcess):
   """CEAL; its states are `server_step.CealState`."""
 
   def __init__(
@@ -30,7 +279,7 @@ class CealProcess(horizon_process.HorizonProcess):
       initialize_fn: tff.Computation,
       next_fn: tff.Computation,
       initial_values_fn: Callable[[tf.Tensor], server_step.CealState],
-      rules: exchange_plan.ExchangeRules,
+      rules: exchange.ExchangeRules,
       true_norm_fn: server_step.NormFn,
   ):
     super().__init__(initialize_fn, next_fn, initial_values_fn)
@@ -146,8 +395,8 @@ def build_ceal(
   arguments.check_positive('step_size', step_size)
   arguments.check_choice('initial_point', initial_point, INITIAL_POINTS)
   random_seeds.check_seed('seed', seed)
-  weights, dtype = model_weights.checked_weights(model, dtype)
-  rules = exchange_plan.ExchangeRules(
+  weights, dtype = models.checked_weights(model, dtype)
+  rules = exchange.ExchangeRules(
       schedule=schedule,
       horizon=horizon,
       dimension=sum(leaf.size for leaf in tf.nest.flatten(weights.trainable)),
@@ -159,11 +408,11 @@ def build_ceal(
       reset_stage=reset_stage,
       broadcast_every_exchange=broadcast_every_exchange,
   )
-  true_norm = federated_exchange.checked_norm_fn(rules, true_norm_fn)
+  true_norm = checked_norm_fn(rules, true_norm_fn)
   _warn_if_nothing_is_sent(rules)
 
   def initial_state(seed):
-    return federated_exchange.initial_state(
+    return initial_server_state(
         rules,
         weights,
         step_size=step_size,
@@ -172,10 +421,10 @@ def build_ceal(
         true_norm_fn=true_norm,
     )
 
-  initialize = federated_exchange.build_initialize(initial_state, seed)
-  next_fn = federated_exchange.build_next(
+  initialize = build_initialize(initial_state, seed)
+  next_fn = build_next(
       initialize.type_signature.result.member,
-      client_work.queries_type(model.input_spec, batch_size),
+      exchange.queries_type(model.input_spec, batch_size),
       rules,
       model,
       true_norm,
@@ -183,7 +432,7 @@ def build_ceal(
   return CealProcess(initialize, next_fn, initial_state, rules, true_norm)
 
 
-def _warn_if_nothing_is_sent(rules: exchange_plan.ExchangeRules) -> None:
+def _warn_if_nothing_is_sent(rules: exchange.ExchangeRules) -> None:
   stage = rules.schedule.first_stage
   needed = rules.schedule.num_samples(stage)
   if not rules.is_oracle and needed > rules.horizon:

@@ -6,12 +6,9 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tff_localupdate.ceal import client_work
-from tff_localupdate.ceal import exchange_plan
-from tff_localupdate.ceal import norm_estimation
+from tff_localupdate.ceal import exchange as exchange_lib
 from tff_localupdate.compression import messages
 from tff_localupdate.compression import random_seeds
-from tff_localupdate.compression import vectors
 
 # Passing the test means |y| >= 3 tau_j, where the threshold is 4 tau_j.
 _LEAST_TRUE_NORM = 0.75
@@ -107,8 +104,8 @@ class CealMetrics(NamedTuple):
 
 
 def current_plan(
-    rules: exchange_plan.ExchangeRules, state: CealState
-) -> exchange_plan.ExchangePlan:
+    rules: exchange_lib.ExchangeRules, state: CealState
+) -> exchange_lib.ExchangePlan:
   """Returns the plan of the exchange that comes next."""
   return rules.plan(state.stage, state.time_used, state.true_gradient_norm)
 
@@ -119,7 +116,7 @@ def exchange_seed(state: CealState) -> tf.Tensor:
 
 
 def with_plan(
-    rules: exchange_plan.ExchangeRules, state: CealState
+    rules: exchange_lib.ExchangeRules, state: CealState
 ) -> CealState:
   """Returns `state` with the numbers of queries and samples of what is next."""
   plan = current_plan(rules, state)
@@ -141,9 +138,9 @@ class _Outcome(NamedTuple):
 
 
 def server_step(
-    rules: exchange_plan.ExchangeRules,
+    rules: exchange_lib.ExchangeRules,
     state: CealState,
-    totals: client_work.ClientTotals,
+    totals: exchange_lib.ClientTotals,
     true_norm_fn: NormFn,
 ) -> tuple[CealState, CealMetrics]:
   """Ends one exchange, by the mean g of the M decoded messages:
@@ -189,10 +186,10 @@ def _decide(rules, state, plan, totals):
   mean = totals.vector / num_clients
   norm = tf.norm(mean)
   stepped = tf.logical_and(
-      plan.sends, norm_estimation.passes_test(norm, plan.threshold)
+      plan.sends, exchange_lib.passes_test(norm, plan.threshold)
   )
   sent = messages.transmit(
-      vectors.clip(mean, plan.downlink_radius),
+      messages.clip(mean, plan.downlink_radius),
       plan.downlink_resolution,
       random_seeds.derive_seed(state.seed, state.exchange, 1),
       rules.quantizer,
@@ -222,7 +219,7 @@ def _advance(rules, state, plan, outcome, true_norm_fn):
   new_weights = tf.nest.map_structure(
       lambda x, b: tf.where(stepped, x - state.step_size * b, x),
       weights,
-      vectors.unflatten(outcome.decoded, weights),
+      messages.unflatten(outcome.decoded, weights),
   )
   return state._replace(
       model_weights=tff.learning.models.ModelWeights(

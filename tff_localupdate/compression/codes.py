@@ -1,4 +1,9 @@
-"""Codes: from vectors of integers to bytes and back, and exact lengths.
+"""Whole numbers of given widths to bytes, and a reader of single bits.
+
+The first bit is the highest one of the first byte. The last byte is filled up
+with zeros.
+
+Codes: from vectors of integers to bytes and back, and exact lengths.
 
 `encode` and `decode` are NumPy on the host; `length` is TensorFlow, so that a
 TFF process can count the bits of a message that it does not have to build. More
@@ -7,6 +12,12 @@ codes are in `elias_codes`.
 Both sides know the dimension d. Codes are canonical: bytes that `decode`
 accepts are those that `encode` makes of the result. Without a checksum, which
 no paper here counts, a flipped bit can give the message of another vector.
+
+Codes made of Elias gamma numbers: zigzag, and run-length as in QSGD.
+
+A number n >= 1 is sent as floor(log2 n) zeros and then n in binary, which is
+2 floor(log2 n) + 1 bits. Elias, Universal Codeword Sets and Representations of
+the Integers, 1975.
 """
 
 import abc
@@ -15,10 +26,112 @@ import numpy as np
 import tensorflow as tf
 
 from tff_localupdate import arguments
-from tff_localupdate.compression import bit_strings
 from tff_localupdate.compression import quantizers
 
-DecodingError = bit_strings.DecodingError
+# The number of zeros before the leading one of a number below 2^32.
+_MAX_GAMMA_ZEROS = 31
+
+
+class DecodingError(ValueError):
+  """The bytes are no message: cut short, too long or corrupted."""
+
+
+def pack(values: np.ndarray, widths: np.ndarray) -> bytes:
+  """Writes numbers one after another, the highest bit of each first.
+
+  Args:
+    values: int64 [n], not negative.
+    widths: int64 [n], the number of bits of each, at most 63; leading zeros
+      fill up.
+
+  Returns:
+    The bytes.
+  """
+  ends = np.cumsum(widths)
+  total = int(ends[-1]) if len(ends) else 0
+  # The number of bits that follow each bit within its number.
+  following = np.repeat(ends, widths) - np.arange(1, total + 1)
+  bits = (np.repeat(values, widths) >> following) & 1
+  return np.packbits(bits.astype(np.uint8)).tobytes()
+
+
+def unpack(data: bytes) -> np.ndarray:
+  """Returns the bits of `data`, uint8 [8 len(data)]."""
+  return np.unpackbits(np.frombuffer(data, np.uint8))
+
+
+class BitReader:
+  """Reads numbers of unknown widths from bytes, from the front."""
+
+  def __init__(self, data: bytes):
+    # Text, because its `find` is the fastest search for the next one.
+    self._text = (unpack(data) + ord('0')).tobytes().decode('ascii')
+    self._position = 0
+
+  def read_bit(self) -> int:
+    """Returns the next bit.
+
+    Raises:
+      DecodingError: If there is none.
+    """
+    return self._read(1)
+
+  def read_gamma(self) -> int:
+    """Returns the next number >= 1 in the Elias gamma code.
+
+    Raises:
+      DecodingError: If there is none, or it is not below 2^32.
+    """
+    one = self._text.find('1', self._position)
+    zeros = (one if one >= 0 else len(self._text)) - self._position
+    if zeros > _MAX_GAMMA_ZEROS:
+      raise DecodingError(
+          f'At bit {self._position} there is no number below 2^32.'
+      )
+    self._position += zeros
+    return self._read(zeros + 1)
+
+  def finish(self) -> None:
+    """Checks that nothing is left.
+
+    Raises:
+      DecodingError: If there is, beyond the zeros that fill the last byte.
+    """
+    check_filling(self._position, self._text[self._position :].encode())
+
+  def _read(self, width):
+    end = self._position + width
+    if end > len(self._text):
+      raise DecodingError(
+          f'The message is cut short: it has {len(self._text)} bits, where at '
+          f'least {end} are needed.'
+      )
+    value = int(self._text[self._position : end], 2)
+    self._position = end
+    return value
+
+
+def check_filling(num_read: int, rest: bytes) -> None:
+  """Checks that what follows the last bit that counts fills its byte only.
+
+  Args:
+    num_read: The number of bits that count.
+    rest: Those after them, one per byte, each 0 or 1 in its lowest bit.
+
+  Raises:
+    DecodingError: If there are 8 or more, or one of them is not 0.
+  """
+  if len(rest) >= 8:
+    raise DecodingError(
+        f'The message is too long: whole bytes follow the {num_read} bits that '
+        'hold its integers.'
+    )
+  if any(bit & 1 for bit in rest):
+    raise DecodingError(
+        'The message is corrupted: its last byte is not filled up with zeros.'
+    )
+
+
 
 
 class Code(abc.ABC):
@@ -99,8 +212,8 @@ class SignedUnaryCode(Code):
         )
       indices.append(magnitude)
       start = end
-    last = bit_strings.unpack(data[start // 8 : start // 8 + 2])[start % 8 :]
-    bit_strings.check_filling(start, last.tobytes())
+    last = unpack(data[start // 8 : start // 8 + 2])[start % 8 :]
+    check_filling(start, last.tobytes())
     return checked_range(np.array(indices, np.int64))
 
 
@@ -141,17 +254,17 @@ class FixedWidthCode(Code):
     if self._signed:
       numbers |= (indices < 0).astype(np.int64) << self._width
     widths = np.full(len(indices), self._width + self._signed)
-    return bit_strings.pack(numbers, widths)
+    return pack(numbers, widths)
 
   def decode(self, data: bytes, dimension: int) -> np.ndarray:
     width = self._width + self._signed
-    bits, size = bit_strings.unpack(data), width * dimension
+    bits, size = unpack(data), width * dimension
     if len(bits) < size:
       raise DecodingError(
           f'The message is cut short: it has {len(bits)} bits, where {size} '
           'are needed.'
       )
-    bit_strings.check_filling(size, bits[size : size + 8].tobytes())
+    check_filling(size, bits[size : size + 8].tobytes())
     digits = bits[:size].reshape([dimension, width]).astype(np.int64)
     numbers = digits @ (1 << np.arange(width, dtype=np.int64)[::-1])
     magnitudes = numbers & ((1 << self._width) - 1)
@@ -191,3 +304,109 @@ def _zero_positions(data: bytes) -> list[int]:
   places = np.flatnonzero(values != 0xFF)
   zeros = np.flatnonzero(np.unpackbits(values[places]) == 0)
   return (8 * places[zeros >> 3] + (zeros & 7)).tolist()
+
+
+class EliasGammaCode(Code):
+  """The gamma code of 1 + zigzag(k): 0, -1, 1, -2, 2 -> 1, 2, 3, 4, 5."""
+
+  def length(self, indices: tf.Tensor) -> tf.Tensor:
+    numbers = 2 * tf.abs(indices) + tf.cast(indices >= 0, tf.int64)
+    return tf.reduce_sum(_gamma_length(numbers))
+
+  def _encode(self, indices):
+    numbers = 2 * np.abs(indices) + (indices >= 0)
+    return pack(numbers, _gamma_width(numbers))
+
+  def decode(self, data: bytes, dimension: int) -> np.ndarray:
+    reader = BitReader(data)
+    numbers = np.array(
+        [reader.read_gamma() for _ in range(dimension)], np.int64
+    )
+    reader.finish()
+    halves = numbers >> 1
+    return checked_range(np.where(numbers & 1, halves, -halves))
+
+
+class RunLengthCode(Code):
+  """For each k that is not 0, its distance from the last one, sign and |k|.
+
+  Distance and magnitude in the Elias gamma code, between them one sign bit (0
+  plus, 1 minus). The first distance is from the place before the vector. Unless
+  the last coordinate is not 0, the distance to the place after the vector ends
+  the message. So zeros cost next to nothing.
+
+  Source: Alistarh et al., QSGD, NIPS 2017, section 3.1.
+
+  Departures: they use Elias' omega code, and do not say how a message ends.
+  """
+
+  def length(self, indices: tf.Tensor) -> tf.Tensor:
+    dimension = indices.shape[0]
+    places = tf.range(dimension, dtype=tf.int64)
+    nonzero = tf.not_equal(indices, 0)
+    last = _running_maximum(tf.where(nonzero, places, -1))
+    previous = tf.concat([tf.constant([-1], tf.int64), last], axis=0)
+    each = (
+        _gamma_length(places - previous[:-1])
+        + 1
+        + _gamma_length(tf.maximum(tf.abs(indices), 1))
+    )
+    rest = dimension - previous[-1]
+    end = tf.where(rest > 1, _gamma_length(rest), 0)
+    return tf.reduce_sum(tf.where(nonzero, each, 0)) + end
+
+  def _encode(self, indices):
+    places = np.flatnonzero(indices)
+    distances = np.diff(places, prepend=-1)
+    found = indices[places]
+    numbers = np.stack([distances, found < 0, np.abs(found)], axis=1)
+    widths = np.stack(
+        [_gamma_width(distances), np.ones_like(found), _gamma_width(found)],
+        axis=1,
+    )
+    rest = len(indices) - (places[-1] if len(places) else -1)
+    end = np.array([rest] if rest > 1 else [], np.int64)
+    return pack(
+        np.concatenate([numbers.ravel(), end]),
+        np.concatenate([widths.ravel(), _gamma_width(end)]),
+    )
+
+  def decode(self, data: bytes, dimension: int) -> np.ndarray:
+    reader = BitReader(data)
+    indices, place = np.zeros(dimension, np.int64), -1
+    while place < dimension - 1:
+      place += reader.read_gamma()
+      if place > dimension:
+        raise DecodingError(
+            f'The message is corrupted: it has an integer at place {place} of '
+            f'{dimension}.'
+        )
+      if place < dimension:
+        sign = -1 if reader.read_bit() else 1
+        indices[place] = sign * reader.read_gamma()
+    reader.finish()
+    return checked_range(indices)
+
+
+def _gamma_width(numbers: np.ndarray) -> np.ndarray:
+  """Returns 2 floor(log2 |n|) + 1 for n of magnitudes from 1 to 2^32 - 1."""
+  _, exponents = np.frexp(np.abs(numbers).astype(np.float64))
+  return 2 * exponents.astype(np.int64) - 1
+
+
+def _gamma_length(numbers: tf.Tensor) -> tf.Tensor:
+  """Returns 2 floor(log2 n) + 1 for n from 1 to 2^53, int64."""
+  # The exponent of a float64; logarithms are not exact.
+  bits = tf.bitcast(tf.cast(numbers, tf.float64), tf.int64)
+  exponents = tf.bitwise.right_shift(bits, tf.constant(52, tf.int64)) - 1023
+  return 2 * exponents + 1
+
+
+def _running_maximum(values: tf.Tensor) -> tf.Tensor:
+  """Returns the maxima of values[: i + 1], in log2(d) steps that XLA takes."""
+  distance = 1
+  while distance < values.shape[0]:
+    shifted = tf.concat([values[:distance], values[:-distance]], axis=0)
+    values = tf.maximum(values, shifted)
+    distance *= 2
+  return values

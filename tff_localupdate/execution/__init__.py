@@ -14,7 +14,7 @@ from tff_localupdate.execution.context import AsyncInProcessContext
 from tff_localupdate.execution.context import InProcessContext
 from tff_localupdate.execution.context import set_default_context
 from tff_localupdate.execution.devices import configure
-from tff_localupdate.execution.options import ExecutionOptions
+from tff_localupdate.execution.devices import ExecutionOptions
 from tff_localupdate.execution.program import compile_process
 from tff_localupdate.execution.program import Program
 

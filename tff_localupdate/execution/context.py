@@ -11,8 +11,7 @@ import tensorflow_federated as tff
 
 from tff_localupdate.execution import compiled_round as compiled_round_lib
 from tff_localupdate.execution import devices as devices_lib
-from tff_localupdate.execution import local_function
-from tff_localupdate.execution import options as options_lib
+from tff_localupdate.execution import program
 from tff_localupdate.execution import values
 
 _MAX_COMPILED = 128
@@ -32,14 +31,14 @@ class InProcessContext(tff.framework.SyncContext):
   context. Client values may be structures of tensors or data sets.
   """
 
-  def __init__(self, options: Optional[options_lib.ExecutionOptions] = None):
+  def __init__(self, options: Optional[devices_lib.ExecutionOptions] = None):
     """Makes a context.
 
     Args:
       options: How rounds are compiled; None lets `devices.configure` choose.
     """
     super().__init__()
-    self._options = options or options_lib.ExecutionOptions(
+    self._options = options or devices_lib.ExecutionOptions(
         devices_lib.configure()
     )
     # Keyed by identity: TFF hashes the whole serialized graph instead. The
@@ -79,7 +78,7 @@ class AsyncInProcessContext(tff.framework.AsyncContext):
   that is already running (a notebook's) is neither needed nor blocked.
   """
 
-  def __init__(self, options: Optional[options_lib.ExecutionOptions] = None):
+  def __init__(self, options: Optional[devices_lib.ExecutionOptions] = None):
     super().__init__()
     self._context = InProcessContext(options)
     self._thread = futures.ThreadPoolExecutor(1, thread_name_prefix='tff')
@@ -108,7 +107,7 @@ def set_default_context(
     The context.
   """
   chosen = devices_lib.configure() if devices is None else devices
-  context = InProcessContext(options_lib.ExecutionOptions(chosen, jit, clients))
+  context = InProcessContext(devices_lib.ExecutionOptions(chosen, jit, clients))
   tff.framework.set_default_context(context)
   return context
 
@@ -160,10 +159,10 @@ def _compile(comp, options):
   signature = comp.type_signature
   result = signature.result
   if signature.parameter is None and isinstance(result, tff.FederatedType):
-    initialize = local_function.LocalFunction(comp)
+    initialize = program.LocalFunction(comp)
     return lambda arg: initialize.call_flat([], as_numpy=False)
   if not tff.types.contains(
       signature, lambda t: isinstance(t, tff.FederatedType)
   ):
-    return local_function.LocalFunction(comp)
+    return program.LocalFunction(comp)
   return _FederatedRound(comp, options)

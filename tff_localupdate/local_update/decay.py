@@ -11,9 +11,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_localupdate.local_update import plateau
-from tff_localupdate.local_update import process_wrapping
-from tff_localupdate.local_update import rate_access
-from tff_localupdate.local_update import rate_decay
+from tff_localupdate.local_update import rates as rates_lib
 
 
 class LocalUpdateDecayState(NamedTuple):
@@ -54,7 +52,7 @@ class LocalUpdateDecayMetrics(NamedTuple):
   server_decays: Any
 
 
-class LocalUpdateDecayProcess(process_wrapping.WrappedProcess):
+class LocalUpdateDecayProcess(rates_lib.WrappedProcess):
   """A process whose rates decay; see `build_local_update_decay`.
 
   `initialize` and `next` are TFF computations. The other methods do for a
@@ -70,7 +68,7 @@ def build_local_update_decay(
     rule: Optional[plateau.PlateauRule] = None,
     client_decay: float = 0.1,
     server_decay: float = 0.9,
-    rates: Optional[rate_access.RateAccess] = None,
+    rates: Optional[rates_lib.RateAccess] = None,
     server_rule: Optional[plateau.PlateauRule] = None,
     min_client_learning_rate: float = 0.0,
     min_server_learning_rate: float = 0.0,
@@ -130,26 +128,26 @@ def build_local_update_decay(
     ValueError: If `process` changes its rates itself, or any other argument is
       out of its range, would be ignored, or is needed and missing.
   """
-  decays = rate_decay.build_rate_decays(
+  decays = plateau.build_rate_decays(
       plateau.PlateauRule() if rule is None else rule,
       server_rule,
       factors=(client_decay, server_decay),
       floors=(min_client_learning_rate, min_server_learning_rate),
   )
-  state_type, metrics_type = process_wrapping.checked_types(process)
-  loss_fn = rate_access.find_loss if loss_fn is None else loss_fn
+  state_type, metrics_type = rates_lib.checked_types(process)
+  loss_fn = rates_lib.find_loss if loss_fn is None else loss_fn
 
   def add_plateaus(process_state):
     return LocalUpdateDecayState(
-        process_state, rate_decay.initial_states(decays)
+        process_state, plateau.initial_states(decays)
     )
 
   def decay_rates(state, process_state, metrics):
     hparams = process.get_hparams(process_state)
-    access = rate_access.find_rates(hparams) if rates is None else rates
+    access = rates_lib.find_rates(hparams) if rates is None else rates
     used = access.get(process.get_hparams(state.process))
     loss = loss_fn(metrics)
-    results, new_rates = rate_decay.apply(
+    results, new_rates = plateau.apply(
         decays, state.plateaus, loss, access.get(hparams)
     )
     new_hparams = access.set(hparams, *new_rates)
@@ -166,7 +164,7 @@ def build_local_update_decay(
         _metrics(metrics, loss, results, used),
     )
 
-  initialize, next_fn = process_wrapping.build_computations(
+  initialize, next_fn = rates_lib.build_computations(
       process, state_type, metrics_type, add_plateaus, decay_rates
   )
   return LocalUpdateDecayProcess(initialize, next_fn, process)

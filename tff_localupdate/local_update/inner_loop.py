@@ -6,7 +6,6 @@ from typing import Any, Union
 import tensorflow as tf
 
 from tff_localupdate import theta as theta_lib
-from tff_localupdate.local_update import gradients
 from tff_localupdate.local_update import local_steps as local_steps_lib
 
 # Maps (weights, batch) to the scalar mean loss of the batch.
@@ -259,7 +258,7 @@ def _weighting(
   *earlier, last = theta.weights
   if all(weight == last for weight in earlier):
     return (
-        lambda step, total, gradient: gradients.add(total, gradient),
+        lambda step, total, gradient: local_steps_lib.add(total, gradient),
         last,
     )
   if not any(earlier):
@@ -268,7 +267,7 @@ def _weighting(
 
   def add_weighted(step, total, gradient):
     # 0 times a gradient is 0 here even if the gradient is not finite.
-    return gradients.add(
+    return local_steps_lib.add(
         total,
         gradient,
         lambda g: tf.math.multiply_no_nan(g, theta_k[step]),

@@ -6,12 +6,11 @@ from typing import Optional
 import tensorflow_federated as tff
 
 from tff_localupdate import arguments
-from tff_localupdate import model_weights as model_weights_lib
+from tff_localupdate import models
 from tff_localupdate import theta as theta_lib
-from tff_localupdate.local_update import client_types
 from tff_localupdate.local_update import client_work
-from tff_localupdate.local_update import federated_round
 from tff_localupdate.local_update import local_steps as local_steps_lib
+from tff_localupdate.local_update import process
 from tff_localupdate.local_update import server_step
 
 
@@ -57,9 +56,9 @@ def build_local_update_learning_process(
   """
   arguments.check_type('theta', theta, theta_lib.Theta)
   local_steps = local_steps_lib.checked(local_steps, theta.num_steps)
-  initialize, next_fn = federated_round.build_computations(
+  initialize, next_fn = process.build_computations(
       model,
-      client_types.sequence_type,
+      client_work.sequence_type,
       functools.partial(
           client_work.sequence_client_work,
           theta=theta,
@@ -85,7 +84,7 @@ def build_local_update_learning_process(
 
   @tff.tensorflow.computation(state_type, state_type.model_weights)
   def set_model_weights(state, model_weights):
-    return model_weights_lib.replace_weights(state, model_weights)
+    return models.replace_weights(state, model_weights)
 
   return tff.learning.templates.LearningProcess(
       initialize,

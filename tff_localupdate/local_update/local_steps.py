@@ -1,4 +1,11 @@
-"""Options of the local steps, all of which LocalUpdate leaves off.
+"""Sums of weights and gradients of which some are rows only.
+
+A model that looks up rows of a large table gets a gradient in
+`tf.IndexedSlices`: a step then reads and writes the rows of its batch, in
+place, and not the whole table. The sums are those of the dense gradient, taken
+row by row in the order of the slices.
+
+Options of the local steps, all of which LocalUpdate leaves off.
 
 The paper's local step is x_{k+1} = x_k - gamma g_k. It names other ones as
 extensions, or leaves them open; here they are.
@@ -13,7 +20,49 @@ import tensorflow_federated as tff
 
 from tff_localupdate import arguments
 from tff_localupdate import server_optimizers
-from tff_localupdate.local_update import gradients
+
+ScaleFn = Callable[[tf.Tensor], tf.Tensor]
+
+
+def _same(gradient: tf.Tensor) -> tf.Tensor:
+  return gradient
+
+
+def add(point: Any, gradient: Any, scale_fn: ScaleFn = _same) -> Any:
+  """Returns x + s(g).
+
+  Args:
+    point: x, a structure of tensors.
+    gradient: g, the same structure of tensors, or `tf.IndexedSlices` of rows,
+      in which an index may come up several times.
+    scale_fn: s, a multiplication of each number by one factor.
+
+  Returns:
+    The structure of tensors.
+  """
+
+  def add_leaf(x, g):
+    if not isinstance(g, tf.IndexedSlices):
+      return x + scale_fn(g)
+    return tf.tensor_scatter_nd_add(
+        x, g.indices[:, tf.newaxis], scale_fn(g.values)
+    )
+
+  return tf.nest.map_structure(add_leaf, point, gradient)
+
+
+def subtract(point: Any, gradient: Any, scale_fn: ScaleFn = _same) -> Any:
+  """Returns x - s(g); the arguments are those of `add`."""
+
+  def subtract_leaf(x, g):
+    if not isinstance(g, tf.IndexedSlices):
+      return x - scale_fn(g)
+    return tf.tensor_scatter_nd_sub(
+        x, g.indices[:, tf.newaxis], scale_fn(g.values)
+    )
+
+  return tf.nest.map_structure(subtract_leaf, point, gradient)
+
 
 # For each optimizer, the settings that it reads and their defaults.
 _OPTIMIZER_DEFAULTS = {
@@ -155,7 +204,7 @@ class LocalSteps:
     optimizer = self._build_optimizer()
     if optimizer is None:
       return (), lambda rate, point, gradient, state: (
-          gradients.subtract(point, gradient, lambda g: rate * g),
+          subtract(point, gradient, lambda g: rate * g),
           state,
       )
 

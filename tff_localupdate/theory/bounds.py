@@ -12,7 +12,6 @@ import numpy as np
 
 from tff_localupdate import arguments
 from tff_localupdate import theta as theta_lib
-from tff_localupdate.theory import constants as constants_lib
 from tff_localupdate.theory import quadratics
 from tff_localupdate.theory import spectrum
 
@@ -41,7 +40,7 @@ def surrogate_loss_limit(
     ValueError: If `client_learning_rate` is out of its range.
   """
   arguments.check_positive('client_learning_rate', client_learning_rate)
-  constants_lib.check_below_inverse(
+  quadratics.check_below_inverse(
       client_learning_rate, population.constants.smoothness
   )
   squares = np.sum((x - population.centers) ** 2, axis=1)
@@ -49,7 +48,7 @@ def surrogate_loss_limit(
 
 
 def distance_bound(
-    constants: constants_lib.PopulationConstants,
+    constants: quadratics.PopulationConstants,
     theta: theta_lib.Theta,
     client_learning_rate: float,
 ) -> float:
@@ -72,7 +71,7 @@ def distance_bound(
     ValueError: If `client_learning_rate` is out of its range.
   """
   smoothness = constants.smoothness
-  constants_lib.check_below_inverse(client_learning_rate, smoothness)
+  quadratics.check_below_inverse(client_learning_rate, smoothness)
   if not constants.heterogeneity:  # Whatever underflows below.
     return 0.0
   log_ratio = math.log1p(-client_learning_rate * smoothness)
@@ -91,7 +90,7 @@ def distance_bound(
 
 
 def fed_avg_distance_bound(
-    constants: constants_lib.PopulationConstants,
+    constants: quadratics.PopulationConstants,
     num_steps: int,
     client_learning_rate: float,
 ) -> float:
@@ -122,7 +121,7 @@ def fed_avg_distance_bound(
 
 
 def linear_rate_distance_bound(
-    constants: constants_lib.PopulationConstants, epsilon: float
+    constants: quadratics.PopulationConstants, epsilon: float
 ) -> float:
   """Returns a bound on ||x*(gamma, Theta_{1:K}) - x*|| (Corollary 19).
 
@@ -147,7 +146,7 @@ def linear_rate_distance_bound(
 
 
 def path_bound(
-    constants: constants_lib.PopulationConstants,
+    constants: quadratics.PopulationConstants,
     num_steps: int,
     first_rate: float,
     second_rate: float,
@@ -186,7 +185,7 @@ def path_bound(
 
 
 def path_constant(
-    constants: constants_lib.PopulationConstants, num_steps: int
+    constants: quadratics.PopulationConstants, num_steps: int
 ) -> float:
   """Returns C with ||x*_{gamma_1} - x*_{gamma_2}|| <= C |gamma_1 - gamma_2|.
 
@@ -215,7 +214,7 @@ def path_constant(
 
 
 def lipschitz_path_bound(
-    constants: constants_lib.PopulationConstants,
+    constants: quadratics.PopulationConstants,
     num_steps: int,
     first_rate: float,
     second_rate: float,
@@ -235,5 +234,5 @@ def lipschitz_path_bound(
     ValueError: If an argument is out of its range.
   """
   for rate in (first_rate, second_rate):
-    constants_lib.check_below_inverse(rate, constants.smoothness)
+    quadratics.check_below_inverse(rate, constants.smoothness)
   return path_constant(constants, num_steps) * abs(first_rate - second_rate)

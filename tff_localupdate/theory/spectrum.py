@@ -8,7 +8,7 @@ import numpy as np
 
 from tff_localupdate import arguments
 from tff_localupdate import theta as theta_lib
-from tff_localupdate.theory import constants as constants_lib
+from tff_localupdate.theory import quadratics
 
 # gamma, or gamma_1, ..., gamma_K for a rate that changes in the inner loop.
 ClientRate = Union[float, Sequence[float]]
@@ -83,7 +83,7 @@ def phi_difference(
   """
   arguments.check_count('num_steps', num_steps)
   arguments.check_positive('eigenvalue', eigenvalue)
-  constants_lib.check_below_inverse(second_rate, eigenvalue)
+  quadratics.check_below_inverse(second_rate, eigenvalue)
   arguments.check_not_negative('first_rate', first_rate)
   if first_rate > second_rate:
     raise ValueError(
@@ -155,8 +155,8 @@ def update_bounds(
   Raises:
     ValueError: If an argument is out of its range.
   """
-  constants_lib.check_spectrum(strong_convexity, smoothness)
-  constants_lib.check_below_inverse(client_learning_rate, smoothness)
+  quadratics.check_spectrum(strong_convexity, smoothness)
+  quadratics.check_below_inverse(client_learning_rate, smoothness)
   lower, upper = update_eigenvalues(
       np.array([smoothness, strong_convexity]), theta, client_learning_rate
   )

@@ -1,1 +1,0 @@
-"""One experiment: its settings, its data, its loop and its records."""

@@ -1,0 +1,1 @@
+"""The regret of a run: objectives in closed form, their optima, the count."""

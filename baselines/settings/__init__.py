@@ -1,0 +1,1 @@
+"""Settings: from text to a checked, frozen config, and back to a record."""

@@ -1,0 +1,418 @@
+"""Flag files: those that come with the package, by name, and any other.
+
+A file holds a flag a line; lines that start with # are comments. It may hold
+`--preset` and `--flagfile` itself. A preset whose first line starts with
+`# Part of` has no task of its own and goes after one that has.
+
+Command-line flags, derived from the settings' dataclasses.
+
+A flag is named as the setting, takes its type, and has its help text. Nothing
+here knows a setting by name, and nothing below the commands sees a flag.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import itertools
+import pathlib
+import textwrap
+from typing import Any, NamedTuple, Optional
+
+from absl import flags
+
+from baselines import command
+from baselines.settings import algorithms
+from baselines.settings import experiment
+from baselines.settings import schema
+
+_FOLDER = pathlib.Path(__file__).parents[1] / 'presets'
+_PRESET = ('--preset', '-preset')
+_FLAGFILE = ('--flagfile', '-flagfile')
+_PART = '# Part of '
+
+
+class Flag(NamedTuple):
+  """An argument of a command.
+
+  Attributes:
+    text: As it was given.
+    source: The preset or file that it was given by; None if it was typed.
+  """
+
+  text: str
+  source: Optional[str] = None
+
+  @property
+  def name(self) -> str:
+    """The name of the flag; empty for a value that follows its flag."""
+    text = self.text.partition('=')[0]
+    return text.lstrip('-') if text.startswith('-') else ''
+
+
+def names() -> list[str]:
+  """Returns the names of all presets."""
+  return sorted(path.stem for path in _FOLDER.glob('*.flags'))
+
+
+def expand(arguments: Sequence[str], before: Sequence[str] = ()) -> list[str]:
+  """Returns arguments with the flags of each file in its place.
+
+  Args:
+    arguments: The arguments of a command, some of them `--preset=NAME`,
+      `--flagfile=PATH` or `--flagfile PATH`.
+    before: Expanded arguments that they follow.
+
+  Raises:
+    ValueError: If there is no such preset (lists those there are), a file
+      cannot be read or holds itself, a preset that is part of others comes
+      before the task, or a file sets what was typed in front of it.
+  """
+  flags = [Flag(text) for text in before]
+  _expand(arguments, None, (), flags)
+  flags = flags[len(before):]
+  _check_none_ignored(flags)
+  return [flag.text for flag in flags]
+
+
+def typed(arguments: Sequence[str]) -> list[Flag]:
+  """Returns the flags among the arguments that no preset or file stands for."""
+  files = {name.lstrip('-') for name in (*_PRESET, *_FLAGFILE)}
+  flags = map(Flag, arguments)
+  return [flag for flag in flags if flag.name and flag.name not in files]
+
+
+def _expand(
+    arguments: Sequence[str],
+    source: Optional[str],
+    within: tuple[pathlib.Path, ...],
+    flags: list[Flag],
+) -> None:
+  """Appends the flags that the arguments stand for.
+
+  Args:
+    arguments: The arguments.
+    source: The file that the command names and that they come from, if any.
+    within: All files that they come from, the outermost first.
+    flags: What came before.
+  """
+  rest = list(arguments)
+  while rest:
+    argument = rest.pop(0)
+    flag, equals, name = argument.partition('=')
+    if flag in _FLAGFILE and not equals and rest:
+      name = rest.pop(0)
+    if flag in _PRESET:
+      path = _preset_path(name)
+      if not any(file.parent == _FOLDER.resolve() for file in within):
+        _check_order(path, flags)
+      _expand_file(path, source or f'preset {name}', within, flags)
+    elif flag in _FLAGFILE:
+      path = pathlib.Path(name).expanduser()
+      _expand_file(path, source or f'flagfile {name}', within, flags)
+    else:
+      flags.append(Flag(argument, source))
+
+
+def _expand_file(
+    path: pathlib.Path,
+    source: str,
+    within: tuple[pathlib.Path, ...],
+    flags: list[Flag],
+) -> None:
+  resolved = path.resolve()
+  if resolved in within:
+    raise ValueError(f'flagfile must not hold itself, found {path}.')
+  stripped = (line.strip() for line in _read(path).splitlines())
+  found = [f for f in stripped if f and not f.startswith(('#', '//'))]
+  for flag in found:
+    value = flag.partition('=')[2]
+    if ' #' in flag or value[:1] in ('"', "'"):
+      raise ValueError(
+          f'flagfile must have comments on lines of their own, and values '
+          f'without quotes, found {flag!r} in {path}.'
+      )
+  _expand(found, source, (*within, resolved), flags)
+
+
+def _read(path: pathlib.Path) -> str:
+  try:
+    return path.read_text(encoding='utf-8')
+  except (OSError, ValueError) as error:
+    raise ValueError(
+        f'flagfile must be a file that can be read: {error}.'
+    ) from error
+
+
+def _preset_path(name: str) -> pathlib.Path:
+  if name not in names():
+    raise ValueError(
+        f'preset must be one of {", ".join(names())}; found {name!r}.'
+    )
+  return _FOLDER / f'{name}.flags'
+
+
+def _check_order(path: pathlib.Path, before: Sequence[Flag]) -> None:
+  """Raises ValueError if a part of others has no task in front of it."""
+  text = _read(path)
+  if text.startswith(_PART) and 'task' not in {flag.name for flag in before}:
+    whole = text.splitlines()[0][len(_PART) :].partition(':')[0].rstrip('.')
+    raise ValueError(
+        f'preset {path.stem}, a part of {whole}, must come after task or after '
+        'a preset that gives it.'
+    )
+
+
+def _check_none_ignored(flags: Sequence[Flag]) -> None:
+  """Raises ValueError if a file sets what was typed in front of it."""
+  last = {flag.name: flag for flag in flags}  # The last one wins.
+  for flag in flags:
+    winner = last[flag.name]
+    if flag.name and flag.source is None and winner.source is not None:
+      if winner.text != flag.text:
+        raise ValueError(
+            f'{flag.name} would be ignored: {winner.source} comes after it and '
+            f'has {winner.text}, found {flag.text} in front of it.'
+        )
+
+
+_WIDTH = 80
+_DEFINE = {
+    bool: flags.DEFINE_boolean,
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+    str: flags.DEFINE_string,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class AlgorithmChoice:
+  """Which algorithm runs."""
+
+  algorithm: str = schema.setting(
+      'local_update', 'The algorithm.', choices=tuple(algorithms.ALGORITHMS)
+  )
+
+  def __post_init__(self) -> None:
+    schema.check_settings(self)
+
+
+class Parsed(NamedTuple):
+  """What flags say.
+
+  Attributes:
+    config: The experiment's settings.
+    extra: The command's own settings, by their dataclass.
+    given: Names of the flags that were given.
+  """
+
+  config: experiment.ExperimentConfig
+  extra: dict[type, Any]
+  given: frozenset[str]
+
+
+def parse_experiment(
+    arguments: Sequence[str], description: str, *extra: type
+) -> Parsed:
+  """Reads an experiment's settings, and those of the command, from flags.
+
+  Args:
+    arguments: The command's arguments.
+    description: What the command does, for `--help`.
+    *extra: Dataclasses of the command's own settings.
+
+  Returns:
+    The `Parsed` settings.
+
+  Raises:
+    command.HelpRequested: If the help is asked for.
+    command.InputError: If a flag is unknown, or a value or a combination of
+      values is refused.
+  """
+  given = parse(arguments, description, _all_types(extra))
+  choice = _build(AlgorithmChoice, given)
+  entry = algorithms.ALGORITHMS[choice.algorithm]
+  chosen = {'algorithm': entry.config_type}
+  if entry.has_server_optimizer:
+    chosen['server_optimizer'] = experiment.ServerOptimizerConfig
+    chosen['rate'] = experiment.RateConfig
+  _refuse_foreign(
+      given, choice.algorithm, list(chosen.values()),
+      [*_algorithm_types(), experiment.ServerOptimizerConfig,
+       experiment.RateConfig],
+  )
+  parts = {
+      'task': experiment.TaskConfig,
+      **chosen,
+      'run': experiment.RunConfig,
+      'execution': experiment.ExecutionConfig,
+  }
+  try:
+    config = experiment.ExperimentConfig(
+        **{name: _build(kind, given) for name, kind in parts.items()}
+    )
+  except ValueError as error:
+    raise command.InputError(command.one_line(error)) from error
+  own = {kind: _build(kind, given) for kind in extra}
+  return Parsed(config, own, frozenset(given))
+
+
+def parse_own(
+    arguments: Sequence[str], description: str, *extra: type
+) -> dict[type, Any]:
+  """Reads the settings of the command alone from the flags of all.
+
+  Args:
+    arguments: The command's arguments.
+    description: What the command does, for `--help`.
+    *extra: Dataclasses of the command's own settings.
+
+  Returns:
+    The settings by their dataclass.
+
+  Raises:
+    command.HelpRequested: If the help is asked for.
+    command.InputError: If a flag is unknown, or a value is refused.
+  """
+  given = parse(arguments, description, _all_types(extra))
+  return {kind: _build(kind, given) for kind in extra}
+
+
+def _algorithm_types() -> list[type]:
+  return [e.config_type for e in algorithms.ALGORITHMS.values()]
+
+
+def _all_types(extra: Sequence[type]) -> list[type]:
+  return [experiment.TaskConfig, AlgorithmChoice, *_algorithm_types(),
+          experiment.ServerOptimizerConfig, experiment.RateConfig,
+          experiment.RunConfig, experiment.ExecutionConfig, *extra]
+
+
+def parse(
+    arguments: Sequence[str], description: str, types: Sequence[type]
+) -> dict[str, Any]:
+  """Returns the values of those settings of `types` that flags give.
+
+  Raises:
+    command.HelpRequested: If the help is asked for.
+    command.InputError: If a flag is unknown or its value has another type.
+  """
+  if any(a in ('-h', '--help', '-help', '--helpfull') for a in arguments):
+    raise command.HelpRequested(help_text(description, types))
+  arguments = expanded(arguments)
+  if any(a.lstrip('-').startswith('undefok') for a in arguments):
+    raise command.InputError('undefok is no flag here: none may be unknown.')
+  values = flags.FlagValues()
+  for field in _fields(types):
+    define = _DEFINE[schema.value_type(field)]
+    define(field.name, None, field.metadata['help'], flag_values=values)
+  try:
+    rest = values(['command', *arguments])[1:]
+  except (flags.Error, UnicodeDecodeError) as error:
+    raise command.InputError(_flag_error_text(error)) from error
+  if rest:
+    raise command.InputError(
+        f'flags must start with --, found the argument {rest[0]!r}.'
+    )
+  return {n: values[n].value for n in values if values[n].present}
+
+
+def expanded(
+    arguments: Sequence[str], before: Sequence[str] = ()
+) -> list[str]:
+  """Returns arguments without presets and flag files.
+
+  Args:
+    arguments: Arguments of a command.
+    before: Arguments without presets that they follow.
+
+  Raises:
+    command.InputError: As `flag_files.expand` raises ValueError.
+  """
+  try:
+    return expand(arguments, before)
+  except ValueError as error:
+    raise command.InputError(command.one_line(error)) from error
+
+
+def _flag_error_text(error: Exception) -> str:
+  """Returns the message, and for a flag of sweeps the command that has it."""
+  text = command.one_line(error)
+  if isinstance(error, flags.UnrecognizedFlagError):
+    if error.flagname.startswith('sweep_'):
+      text = (
+          f'{error.flagname} is a flag of localupdate-sweep, as are all '
+          'presets that hold it.'
+      )
+  return text
+
+
+def help_text(description: str, types: Sequence[type]) -> str:
+  """Returns the text that `--help` prints: every flag of `types`."""
+  lines = [textwrap.fill(description, _WIDTH), '']
+  lines += ['--flagfile=FILE', *_indented(
+      'Read flags from FILE, one a line, # starts a comment. A flag that comes '
+      'later wins; what is typed must not come in front of a file that has '
+      'another value for it.'
+  )]
+  lines += ['--preset=NAME', *_indented(
+      'Read the flags that come with the package under this name. One of: '
+      f'{", ".join(names())}.'
+  )]
+  seen = set()
+  for kind in types:
+    # Algorithms share settings, but not always their defaults.
+    texts = [
+        (_heading(field), *_indented(_described(field)))
+        for field in dataclasses.fields(kind)
+    ]
+    new = [text for text in texts if text not in seen]
+    if new:
+      lines += ['', kind.__doc__.split('\n')[0], *itertools.chain(*new)]
+    seen.update(new)
+  return '\n'.join(lines)
+
+
+def _heading(field: dataclasses.Field) -> str:
+  if field.default is None:
+    return f'--{field.name}'
+  return f'--{field.name} (default: {field.default})'
+
+
+def _described(field: dataclasses.Field) -> str:
+  text = field.metadata['help']
+  if field.metadata['choices']:
+    text += f' One of: {", ".join(field.metadata["choices"])}.'
+  return text
+
+
+def _indented(text: str) -> list[str]:
+  indent = ' ' * 6
+  return textwrap.wrap(
+      text, _WIDTH, initial_indent=indent, subsequent_indent=indent
+  )
+
+
+def _fields(types: Sequence[type]) -> list[dataclasses.Field]:
+  by_name = {f.name: f for kind in types for f in dataclasses.fields(kind)}
+  return list(by_name.values())
+
+
+def _build(kind: type, given: dict[str, Any]) -> Any:
+  names = {f.name for f in dataclasses.fields(kind)}
+  try:
+    return kind(**{k: v for k, v in given.items() if k in names})
+  except ValueError as error:
+    raise command.InputError(command.one_line(error)) from error
+
+
+def _refuse_foreign(
+    given: dict[str, Any], name: str, chosen: Sequence[type],
+    others: Sequence[type],
+) -> None:
+  """Refuses flags that only algorithms have which are not chosen."""
+  own = {field.name for field in _fields(chosen)}
+  foreign = {field.name for field in _fields(others)} - own
+  for flag in given:
+    if flag in foreign:
+      raise command.InputError(
+          f'{flag} would be ignored: algorithm is {name!r}.'
+      )

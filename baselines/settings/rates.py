@@ -1,0 +1,311 @@
+"""Settings of the server optimizers of paper 1.
+
+Settings of how the two rates change from round to round.
+"""
+
+import dataclasses
+from typing import Any, Optional
+
+from baselines.settings import schema
+from baselines.settings.schema import setting
+
+# For each server optimizer, the settings that it reads and their defaults.
+# Yogi: Charles and Konecny 2020, section 8 (not TFF's defaults).
+OPTIMIZER_DEFAULTS: dict[str, dict[str, schema.Value]] = {
+    'sgd': {'server_momentum': 0.0},
+    'yogi': {
+        'yogi_beta_1': 0.9,
+        'yogi_beta_2': 0.99,
+        'yogi_epsilon': 1e-5,
+        'yogi_initial_accumulator': 0.0,
+        'yogi_bias_correction': True,
+    },
+    'adam': {
+        'adam_beta_1': 0.9,
+        'adam_beta_2': 0.999,
+        'adam_epsilon': 1e-7,
+        'adam_initial_accumulator': 0.0,
+        'adam_bias_correction': True,
+    },
+    'adagrad': {
+        'adagrad_initial_accumulator': 0.1,
+        'adagrad_epsilon': 1e-7,
+    },
+}
+
+
+def _own(name: str, help_text: str, **rules: float) -> Any:
+  """Declares a setting that only one of the optimizers reads."""
+  for optimizer, defaults in OPTIMIZER_DEFAULTS.items():
+    if name in defaults:
+      text = f'{optimizer}: {help_text}; by default {defaults[name]}.'
+      return setting(None, text, **rules)
+  raise ValueError(f'name must be a setting of an optimizer, found {name!r}.')
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerOptimizerConfig:
+  """Settings of the server optimizer.
+
+  Settings of the chosen optimizer that are not given take its defaults; those
+  of the others stay None.
+
+  Raises:
+    ValueError: Also if a setting of an optimizer is given that is not chosen.
+  """
+
+  server_optimizer: str = setting(
+      'sgd', 'The server optimizer.', choices=tuple(OPTIMIZER_DEFAULTS)
+  )
+  server_learning_rate: float = setting(
+      0.05, 'eta, the rate of the server optimizer.', minimum=0.0
+  )
+  server_momentum: Optional[float] = _own(
+      'server_momentum', 'momentum', minimum=0.0, below=1.0
+  )
+  yogi_beta_1: Optional[float] = _own(
+      'yogi_beta_1', 'decay of the first moment', minimum=0.0, below=1.0
+  )
+  yogi_beta_2: Optional[float] = _own(
+      'yogi_beta_2', 'decay of the second moment', minimum=0.0, below=1.0
+  )
+  yogi_epsilon: Optional[float] = _own(
+      'yogi_epsilon', 'added to the root of the second moment', above=0.0
+  )
+  yogi_initial_accumulator: Optional[float] = _own(
+      'yogi_initial_accumulator', 'start of the second moment', minimum=0.0
+  )
+  yogi_bias_correction: Optional[bool] = _own(
+      'yogi_bias_correction', 'correct the moments for their start'
+  )
+  adam_beta_1: Optional[float] = _own(
+      'adam_beta_1', 'decay of the first moment', minimum=0.0, below=1.0
+  )
+  adam_beta_2: Optional[float] = _own(
+      'adam_beta_2', 'decay of the second moment', minimum=0.0, below=1.0
+  )
+  adam_epsilon: Optional[float] = _own(
+      'adam_epsilon', 'added to the root of the second moment', above=0.0
+  )
+  adam_initial_accumulator: Optional[float] = _own(
+      'adam_initial_accumulator', 'start of the second moment', minimum=0.0
+  )
+  adam_bias_correction: Optional[bool] = _own(
+      'adam_bias_correction', 'correct the moments for their start'
+  )
+  adagrad_initial_accumulator: Optional[float] = _own(
+      'adagrad_initial_accumulator', 'start of the sum of squares', minimum=0.0
+  )
+  adagrad_epsilon: Optional[float] = _own(
+      'adagrad_epsilon', 'added to the sum of squares', above=0.0
+  )
+
+  def __post_init__(self) -> None:
+    schema.check_settings(self)
+    for optimizer, defaults in OPTIMIZER_DEFAULTS.items():
+      for name, default in defaults.items():
+        if optimizer == self.server_optimizer:
+          schema.fill_setting(self, name, default)
+        elif getattr(self, name) is not None:
+          raise ValueError(
+              f'{name} is a setting of {optimizer} and would be ignored: '
+              f'server_optimizer is {self.server_optimizer!r}.'
+          )
+
+  @property
+  def hyperparameters(self) -> dict[str, schema.Value]:
+    """The chosen optimizer's own settings, named as its builder's arguments."""
+    return {
+        name.partition('_')[2]: getattr(self, name)
+        for name in OPTIMIZER_DEFAULTS[self.server_optimizer]
+    }
+
+
+_SCHEDULES = ('constant', 'inverse', 'steps')
+# The experiments of Charles and Konecny 2020, section 7.
+_DECAY_DEFAULTS = {
+    'min_improvement': 1e-4,
+    'client_decay': 0.1,
+    'server_decay': 0.9,
+}
+_DECAY_ROUNDS = {'window': 100, 'patience': 100, 'cooldown': 100}
+_FLOORS = ('min_client_learning_rate', 'min_server_learning_rate')
+
+
+@dataclasses.dataclass(frozen=True)
+class RateConfig:
+  """Settings of how gamma and eta change: by a schedule, or as losses stop.
+
+  Raises:
+    ValueError: Also if settings are given that would be ignored, or both a
+      schedule and a decay.
+  """
+
+  client_schedule: str = setting(
+      'constant',
+      'gamma_t: constant; inverse, gamma_1 (1 + xi)/(t + xi); or steps, '
+      'gamma_1 times the factors of all steps up to t.',
+      choices=_SCHEDULES,
+  )
+  client_schedule_offset: Optional[float] = setting(
+      None, 'xi of an inverse client_schedule.', above=-1.0
+  )
+  client_schedule_steps: Optional[str] = setting(
+      None, 'ROUND:FACTOR of each step of client_schedule, between commas.'
+  )
+  server_schedule: str = setting(
+      'constant', 'eta_t, likewise.', choices=_SCHEDULES
+  )
+  server_schedule_offset: Optional[float] = setting(
+      None, 'xi of an inverse server_schedule.', above=-1.0
+  )
+  server_schedule_steps: Optional[str] = setting(
+      None, 'ROUND:FACTOR of each step of server_schedule, between commas.'
+  )
+  decay_rule: str = setting(
+      'none',
+      'Whether both rates decay when the loss before training stops to fall '
+      '(LocalUpdateDecay): by the rule of the paper (canonical) or that of the '
+      'public callback, on the same loss, which counts all clients the same '
+      '(the callback was given one that counts examples, as stock tff.learning '
+      'processes report).',
+      choices=('none', 'canonical', 'callback'),
+  )
+  window: Optional[int] = setting(
+      None, 'W, the rounds that the loss is averaged over; by default 100.',
+      minimum=1,
+  )
+  patience: Optional[int] = setting(
+      None, 'P, the rounds without progress before a decay; by default 100.',
+      minimum=0,
+  )
+  cooldown: Optional[int] = setting(
+      None, 'C, the rounds after a decay without another one; by default 100.',
+      minimum=0,
+  )
+  representative_clients: Optional[int] = setting(
+      None,
+      'N, how many clients stand for all: W = P = C = N / clients_per_round, '
+      'rounded up, in the place of the three.',
+      minimum=1,
+  )
+  min_improvement: Optional[float] = setting(
+      None, 'Delta, how much lower a loss is progress; by default 1e-4.',
+      minimum=0.0,
+  )
+  client_decay: Optional[float] = setting(
+      None, 'alpha, what gamma is multiplied by; by default 0.1.', above=0.0
+  )
+  server_decay: Optional[float] = setting(
+      None, 'beta, what eta is multiplied by; by default 0.9.', above=0.0
+  )
+  min_client_learning_rate: Optional[float] = setting(
+      None, 'callback: what gamma does not fall below; by default 0.',
+      minimum=0.0,
+  )
+  min_server_learning_rate: Optional[float] = setting(
+      None, 'callback: what eta does not fall below; by default 0.',
+      minimum=0.0,
+  )
+
+  def __post_init__(self) -> None:
+    schema.check_settings(self)
+    for side in ('client', 'server'):
+      self._check_schedule(side)
+    if self.decay_rule == 'none':
+      names = (*_DECAY_ROUNDS, *_DECAY_DEFAULTS, *_FLOORS)
+      self._refuse_given(
+          (*names, 'representative_clients'), "decay_rule is 'none'"
+      )
+      return
+    if not self.is_constant:
+      raise ValueError(
+          'decay_rule must be none with a schedule, found '
+          f'{self.decay_rule!r}.'
+      )
+    if self.representative_clients is not None:
+      self._refuse_given(_DECAY_ROUNDS, 'representative_clients is given')
+    else:
+      for name, default in _DECAY_ROUNDS.items():
+        schema.fill_setting(self, name, default)
+    for name, default in _DECAY_DEFAULTS.items():
+      schema.fill_setting(self, name, default)
+    if self.decay_rule != 'callback':
+      self._refuse_given(_FLOORS, "decay_rule is not 'callback'")
+      if self.patience == 0:
+        raise ValueError('patience must be at least 1, found 0.')
+    for name in ('client_decay', 'server_decay'):
+      if getattr(self, name) > 1.0:
+        raise ValueError(
+            f'{name} must be at most 1, found {getattr(self, name)!r}.'
+        )
+
+  @property
+  def decays(self) -> bool:
+    """Whether rates decay when the loss stops to fall."""
+    return self.decay_rule != 'none'
+
+  @property
+  def rounds_without_decay(self) -> Optional[int]:
+    """How many rounds there are at least before other rates; None if unknown.
+
+    A decay counts from the round after it.
+    """
+    if self.patience is None:
+      return None
+    cooldown, patience = self.cooldown, max(self.patience, 1)
+    if self.decay_rule == 'callback':  # A round of it does not block.
+      cooldown = max(cooldown - 1, 0)
+      if cooldown + patience < self.window:
+        return cooldown + patience
+    # A window that is full for the first time is progress.
+    return max(cooldown, self.window) + patience
+
+  @property
+  def is_constant(self) -> bool:
+    """Whether there is no schedule."""
+    return self.client_schedule == self.server_schedule == 'constant'
+
+  def steps(self, side: str) -> tuple[tuple[int, float], ...]:
+    """Returns the steps of the schedule of `client` or `server`.
+
+    Raises:
+      ValueError: If the text is not of that form.
+    """
+    text = getattr(self, f'{side}_schedule_steps')
+    if text is None:
+      return ()
+    try:
+      pairs = [part.split(':') for part in text.split(',')]
+      return tuple((int(start), float(factor)) for start, factor in pairs)
+    except ValueError as error:
+      raise ValueError(
+          f'{side}_schedule_steps must be ROUND:FACTOR between commas, found '
+          f'{text!r}.'
+      ) from error
+
+  def _check_schedule(self, side: str) -> None:
+    kind = getattr(self, f'{side}_schedule')
+    for own, name in (('inverse', 'offset'), ('steps', 'steps')):
+      full = f'{side}_schedule_{name}'
+      is_given = getattr(self, full) is not None
+      if is_given and kind != own:
+        self._refuse_given((full,), f'{side}_schedule is {kind!r}')
+      if kind == own and not is_given:
+        raise ValueError(
+            f'{full} must be given with {side}_schedule {own!r}, found None.'
+        )
+    last = 1
+    for start, factor in self.steps(side):
+      if start <= last or not 0.0 <= factor < float('inf'):
+        raise ValueError(
+            f'{side}_schedule_steps must have rounds that rise from 2 and '
+            'finite factors that are not negative, found '
+            f'{getattr(self, f"{side}_schedule_steps")!r}.'
+        )
+      last = start
+
+  def _refuse_given(self, names: tuple[str, ...], why: str) -> None:
+    for name in names:
+      if getattr(self, name) is not None:
+        raise ValueError(f'{name} would be ignored: {why}.')

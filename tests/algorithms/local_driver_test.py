@@ -1,0 +1,239 @@
+"""LocalUpdate and its relatives as the loop drives them."""
+
+import numpy as np
+import pytest
+
+from baselines.run import data
+from baselines.run import folder
+from baselines.run import loop
+from baselines.run import plan
+from baselines.run import records
+from baselines.run import stopping
+from baselines.run import workbench as workbench_lib
+from baselines.settings import algorithms
+from baselines.settings import experiment
+
+_RATES = ('client_learning_rate', 'server_learning_rate')
+
+
+def _settings(algorithm=None, rounds=6, **changes):
+  algorithm = algorithm or algorithms.LocalUpdateConfig(theta='1:2')
+  rate = experiment.RateConfig(**changes)
+  return experiment.ExperimentConfig(
+      task=experiment.TaskConfig('digits', model='logistic'),
+      algorithm=algorithm,
+      server_optimizer=experiment.ServerOptimizerConfig(server_learning_rate=0.1),
+      rate=rate,
+      run=experiment.RunConfig(
+          rounds=rounds,
+          clients_per_round=4,
+          batch_size=5,
+          rounds_per_evaluation=0,
+          rounds_per_checkpoint=2,
+          dtype='float64',
+      ),
+  )
+
+
+@pytest.fixture(scope='module', name='workbench')
+def _workbench():
+  return workbench_lib.Workbench(report=lambda text: None)
+
+
+def _run(workbench, settings, path):
+  with stopping.Interruption() as interruption:
+    outcome = loop.run_experiment(
+        plan.plan_run(settings, str(path)), workbench, interruption,
+        tensorboard=False,
+    )
+  assert outcome.status == folder.FINISHED
+  return records.read_rows(
+      path / 'metrics.csv', records.columns_of(settings)
+  )[1:]
+
+
+def _column(rows, name):
+  return [records.number(row, name) for row in rows]
+
+
+def _without_times(rows):
+  return [
+      {k: v for k, v in row.items() if k not in records.MACHINE_COLUMNS}
+      for row in rows
+  ]
+
+
+def test_schedules_give_the_rates_of_each_round(workbench, tmp_path):
+  rows = _run(
+      workbench,
+      _settings(
+          client_schedule='inverse', client_schedule_offset=1.0,
+          server_schedule='steps', server_schedule_steps='3:0.5,5:0.5',
+      ),
+      tmp_path,
+  )
+  gammas = [0.05 * 2 / (t + 1) for t in range(1, 7)]
+  np.testing.assert_allclose(_column(rows, _RATES[0]), gammas, rtol=1e-14)
+  np.testing.assert_allclose(
+      _column(rows, _RATES[1]), [0.1, 0.1, 0.05, 0.05, 0.025, 0.025],
+      rtol=1e-14,
+  )
+
+
+# No loss falls by 100, so that nothing but window and counters decides.
+_DECAY = dict(
+    decay_rule='canonical', window=2, patience=2, cooldown=1,
+    min_improvement=100.0, client_decay=0.5, server_decay=0.8,
+)
+
+
+def test_decay_is_by_the_rule_on_the_full_loss(workbench, tmp_path):
+  settings = _settings(rounds=8, **_DECAY)
+  assert settings.algorithm.loss_before_training == 'full'
+  rows = _run(workbench, settings, tmp_path)
+  # The first full window is progress on nothing; then two bad rounds, one of
+  # cooldown, two bad rounds: decays after rounds 4 and 7.
+  assert _column(rows, 'client_decays') == [0, 0, 0, 1, 1, 1, 2, 2]
+  np.testing.assert_allclose(
+      _column(rows, _RATES[0]), [0.05] * 4 + [0.025] * 3 + [0.0125], rtol=1e-14
+  )
+  np.testing.assert_allclose(
+      _column(rows, _RATES[1]), [0.1] * 4 + [0.08] * 3 + [0.064], rtol=1e-14
+  )
+  losses = _column(rows, 'loss_before_training')
+  averages = _column(rows, 'average_loss')
+  assert averages[0] is None
+  np.testing.assert_allclose(
+      averages[1:], np.convolve(losses, [0.5, 0.5], 'valid'), rtol=1e-14
+  )
+
+
+def test_decay_after_a_stop_in_the_window_is_in_the_same_round(
+    workbench, tmp_path
+):
+  straight = _run(workbench, _settings(rounds=8, **_DECAY), tmp_path / 'a')
+  _run(workbench, _settings(rounds=3, **_DECAY), tmp_path / 'b')
+  resumed = _run(workbench, _settings(rounds=8, **_DECAY), tmp_path / 'b')
+  assert _without_times(resumed) == _without_times(straight)
+  for found, wanted in zip(
+      *(folder.load(tmp_path / n / 'checkpoints', 8) for n in 'ab')
+  ):
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_representative_clients_by_the_clients_of_a_round(workbench, tmp_path):
+  rows = _run(
+      workbench,
+      _settings(
+          rounds=8, decay_rule='callback', representative_clients=7,
+          min_improvement=100.0,
+      ),
+      tmp_path,
+  )
+  # W = P = C = ceil(7/4) = 2. The callback's C blocks one round only: by the
+  # canonical rule the second decay is after round 8.
+  assert _column(rows, 'client_decays') == [0, 0, 0, 1, 1, 1, 2, 2]
+
+
+def test_epochs_take_all_examples_of_each_client(workbench, tmp_path):
+  algorithm = algorithms.EpochsConfig(num_epochs=2)
+  settings = _settings(algorithm, rounds=2)
+  rows = _run(workbench, settings, tmp_path)
+  task = workbench.task(settings.task)
+  longest = 2 * -(-int(task.train.sizes.max()) // 5)
+  for round_num, row in enumerate(rows, 1):
+    drawn = data.draw_cohort(
+        task.population, seed=1, round_num=round_num, clients_per_round=4,
+        num_steps=longest, batch_size=5, num_epochs=2,
+    )
+    assert drawn.batch_sizes.shape == (4, longest)
+    held = int(drawn.num_examples.sum())
+    assert records.number(row, 'examples_used') == 2 * held
+    for i in range(4):
+      taken = np.concatenate([
+          rows_of[:size]
+          for rows_of, size in zip(drawn.rows[i], drawn.batch_sizes[i])
+      ])
+      _, counts = np.unique(taken, return_counts=True)
+      assert len(counts) == drawn.num_examples[i] and set(counts) == {2}
+
+
+def test_epochs_of_other_data_get_a_program_of_their_own(workbench, tmp_path):
+  """Another deal has a largest client of another size."""
+  algorithm = algorithms.EpochsConfig(num_epochs=1)
+  longest = []
+  for seed in (1, 2, 3):
+    settings = experiment.replace_settings(
+        _settings(algorithm, rounds=1), data_seed=seed, clients_per_round=100
+    )
+    (row,) = _run(workbench, settings, tmp_path / str(seed))
+    sizes = workbench.task(settings.task).train.sizes
+    assert records.number(row, 'examples_used') == sizes.sum()
+    longest.append(int(sizes.max()))
+  assert len(set(longest)) > 1
+
+
+def test_k_maml_at_gamma_0_is_mini_batch_sgd(workbench, tmp_path):
+  """The last of K + 1 batches counts alone, as in Theta_{K+1}."""
+  maml = algorithms.MamlConfig(num_steps=2, client_learning_rate=0.0)
+  first_order = algorithms.LocalUpdateConfig(
+      theta='k3', client_learning_rate=0.0
+  )
+  rows = [
+      _run(workbench, _settings(algorithm, rounds=3), tmp_path / str(i))
+      for i, algorithm in enumerate((maml, first_order))
+  ]
+  for column in ('update_norm', 'loss_before_training', 'population_loss'):
+    np.testing.assert_allclose(
+        *(
+            [v for v in _column(part, column) if v is not None]
+            for part in rows
+        ),
+        rtol=1e-12,
+    )
+
+
+def test_second_order_gradients_are_others(workbench, tmp_path):
+  norms = [
+      _column(
+          _run(workbench, _settings(algorithm, rounds=2), tmp_path / str(i)),
+          'update_norm',
+      )
+      for i, algorithm in enumerate([
+          algorithms.MamlConfig(num_steps=2, client_learning_rate=0.1),
+          algorithms.LocalUpdateConfig(
+              theta='k3', client_learning_rate=0.1
+          ),
+      ])
+  ]
+  assert abs(norms[0][0] - norms[1][0]) > 1e-3 * norms[0][0]
+
+
+def test_options_of_local_steps_reach_the_clients(workbench, tmp_path):
+  plain = dict(theta='1:2', client_learning_rate=0.2)
+  variants = [
+      plain,
+      {**plain, 'client_optimizer': 'momentum'},
+      {**plain, 'client_optimizer': 'adagrad'},
+      {**plain, 'proximal_strength': 1.0},
+      {**plain, 'step_factors': '0.5,1'},
+      {**plain, 'client_learning_rate': 0.1},
+  ]
+  norms = [
+      _column(
+          _run(
+              workbench,
+              _settings(algorithms.LocalUpdateConfig(**v), rounds=1),
+              tmp_path / str(i),
+          ),
+          'update_norm',
+      )[0]
+      for i, v in enumerate(variants)
+  ]
+  # Two steps: the second gradient is where the first step has led. Heavy ball
+  # and the proximal term, which is 0 at the start, cannot change that one...
+  assert norms[1] == norms[0]
+  # ...but the proximal gradient is part of the second one; half of the first
+  # step is half of gamma.
+  assert len({norms[0], norms[2], norms[3], norms[4]}) == 4
+  np.testing.assert_allclose(norms[4], norms[5], rtol=1e-14)

@@ -1,1 +1,0 @@
-"""Tests of the preset flag files."""

@@ -1,0 +1,404 @@
+"""The loop, and above all: stopped in any way, it gives the same numbers."""
+
+import dataclasses
+import os
+import random
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from baselines import command
+from baselines import files
+from baselines.run import data
+from baselines.run import folder
+from baselines.run import loop
+from baselines.run import plan
+from baselines.run import records
+from baselines.run import stopping
+from baselines.run import workbench as workbench_lib
+from baselines.settings import experiment
+from tff_localupdate import execution
+
+_ROUNDS = 10
+_CONFIG = experiment.ExperimentConfig(
+    task=experiment.TaskConfig('digits', model='logistic'),
+    algorithm=experiment.LocalUpdateConfig(theta='1:2'),
+    run=experiment.RunConfig(
+        rounds=_ROUNDS,
+        clients_per_round=3,
+        batch_size=4,
+        rounds_per_evaluation=4,
+        rounds_per_checkpoint=3,
+    ),
+)
+
+
+def _rows(path):
+  return records.read_rows(path / 'metrics.csv', records.columns_of(_CONFIG))
+
+
+class _Killed(BaseException):
+  """Ends the loop as SIGKILL would: nothing is caught, nothing tidied."""
+
+
+@pytest.fixture(scope='module', name='workbench')
+def _workbench():
+  return workbench_lib.Workbench(report=lambda text: None)
+
+
+def _run(workbench, path, **changes):
+  settings = experiment.replace_settings(_CONFIG, **changes)
+  planned = plan.plan_run(settings, str(path))
+  with stopping.Interruption() as interruption:
+    return loop.run_experiment(
+        planned, workbench, interruption, tensorboard=False
+    )
+
+
+def _numbers(path):
+  """All that must not depend on how the run went: rows and last weights."""
+  rows = _rows(path)
+  kept = [
+      {k: v for k, v in row.items() if k not in records.MACHINE_COLUMNS}
+      for row in rows
+  ]
+  leaves = folder.load(path / 'checkpoints', len(rows) - 1)
+  return kept, [leaf.tobytes() for leaf in leaves]
+
+
+@pytest.fixture(scope='module', name='straight')
+def _straight(workbench, tmp_path_factory):
+  path = tmp_path_factory.mktemp('straight')
+  outcome = _run(workbench, path)
+  assert (outcome.status, outcome.round) == (folder.FINISHED, _ROUNDS)
+  return _numbers(path)
+
+
+def _patch_next(monkeypatch, before):
+  """Calls `before(number of the call)` ahead of each round."""
+  original, calls = execution.Program.next, []
+
+  def next_fn(program, state, cohort):
+    calls.append(None)
+    before(len(calls))
+    return original(program, state, cohort)
+
+  monkeypatch.setattr(execution.Program, 'next', next_fn)
+
+
+def test_rows_hold_metrics_rates_and_evaluations(straight):
+  rows, _ = straight
+  assert [row['round'] for row in rows] == [str(r) for r in range(11)]
+  assert all(rows[0][c] == '' for c in records.TRAINING_COLUMNS)
+  for row in rows[1:]:
+    assert row['client_learning_rate'] == row['server_learning_rate'] == '0.05'
+    assert row['clients_used'] == '3' and row['examples_used'] == '24'
+    assert float(row['loss_before_training']) > 0
+  evaluated = [r for r, row in enumerate(rows) if row['population_loss']]
+  assert evaluated == [0, 4, 8, 10]
+  assert float(rows[10]['population_loss']) < float(rows[0]['population_loss'])
+
+
+def test_evaluation_is_of_the_model_after_the_round(
+    workbench, straight, tmp_path
+):
+  _run(workbench, tmp_path)
+  tools = workbench.tools(_CONFIG)
+  state = loop.unflatten_state(
+      workbench.initial_state(_CONFIG),
+      folder.load(tmp_path / 'checkpoints', _ROUNDS),
+  )
+  evaluation = tools.evaluator.evaluate(tools.process.get_model_weights(state))
+  assert straight[0][10]['population_loss'] == repr(evaluation.population_loss)
+
+
+def test_run_does_not_go_on_with_other_data(workbench, tmp_path, monkeypatch):
+  task = workbench.task(_CONFIG.task)
+  for digest, is_refused in (('a', False), ('b', True), ('a', False)):
+    found = dataclasses.replace(task, digests={'words': digest})
+    monkeypatch.setattr(workbench, 'task', lambda _, found=found: found)
+    rounds = len(_rows(tmp_path)) or 1
+    if is_refused:
+      with pytest.raises(command.InputError, match='other data: words must'):
+        _run(workbench, tmp_path, rounds=rounds)
+    else:
+      outcome = _run(workbench, tmp_path, rounds=rounds)
+      assert (outcome.status, outcome.round) == ('finished', rounds)
+
+
+def test_6_rounds_then_10_equal_10_straight(
+    workbench, straight, tmp_path, monkeypatch
+):
+  draw, chance = data.draw_cohort, random.Random(0)
+
+  def delayed(*args, **kwargs):
+    time.sleep(chance.choice([0.0, 0.01, 0.03]))
+    return draw(*args, **kwargs)
+
+  monkeypatch.setattr(data, 'draw_cohort', delayed)
+  outcome = _run(workbench, tmp_path, rounds=6)
+  assert (outcome.status, outcome.round) == (folder.FINISHED, 6)
+  assert _run(workbench, tmp_path).status == folder.FINISHED
+  assert _numbers(tmp_path) == straight
+
+
+@pytest.mark.parametrize('rounds, said', [(3, True), (4, False)])
+def test_decay_that_cannot_come_is_told(
+    workbench, tmp_path, capsys, rounds, said
+):
+  _run(
+      workbench, tmp_path, rounds=rounds, decay_rule='canonical', window=2,
+      patience=1, cooldown=1,
+  )
+  text = 'the rates cannot decay: that takes more than 3 rounds'
+  assert (text in capsys.readouterr().err) == said
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_signal_ends_the_round_and_saves(
+    workbench, straight, tmp_path, monkeypatch, number
+):
+  with monkeypatch.context() as patch:
+    _patch_next(
+        patch, lambda call: call == 4 and os.kill(os.getpid(), number)
+    )
+    outcome = _run(workbench, tmp_path)
+  assert (outcome.status, outcome.round) == (folder.INTERRUPTED, 4)
+  assert folder.saved_rounds(tmp_path / 'checkpoints') == [3, 4]
+  _run(workbench, tmp_path)
+  assert _numbers(tmp_path) == straight
+
+
+def test_interrupted_run_can_be_ended_where_it_is(
+    workbench, straight, tmp_path, monkeypatch
+):
+  with monkeypatch.context() as patch:
+    _patch_next(
+        patch, lambda call: call == 5 and os.kill(os.getpid(), signal.SIGTERM)
+    )
+    _run(workbench, tmp_path)
+  outcome = _run(workbench, tmp_path, rounds=5)
+  assert outcome.status == folder.FINISHED
+  assert outcome.population_loss is not None
+  rows = _rows(tmp_path)
+  assert rows[5]['population_loss'] and len(rows) == 6
+  _run(workbench, tmp_path)
+  assert _numbers(tmp_path) == straight
+
+
+def test_interruption_before_the_start_writes_nothing(workbench, tmp_path):
+  planned = plan.plan_run(_CONFIG, str(tmp_path / 'run'))
+  interruption = stopping.Interruption()
+  interruption.requested = True
+  outcome = loop.run_experiment(planned, workbench, interruption)
+  assert outcome.status == 'not started'
+  assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize('after', [False, True])
+@pytest.mark.parametrize('moment', range(12))
+def test_killed_at_any_write_it_goes_on_with_the_same_numbers(
+    workbench, straight, tmp_path, monkeypatch, moment, after
+):
+  write, calls = files.write_whole, []
+
+  def killing(path, content):
+    calls.append(path)
+    if after:
+      write(path, content)
+    if len(calls) > moment:
+      raise _Killed
+    if not after:
+      write(path, content)
+
+  with monkeypatch.context() as patch:
+    patch.setattr(files, 'write_whole', killing)
+    try:
+      _run(workbench, tmp_path)
+    except _Killed:
+      pass
+  _run(workbench, tmp_path)
+  assert _numbers(tmp_path) == straight
+
+
+@pytest.mark.parametrize('call', [1, 2, 4, 8, 10])
+def test_killed_in_any_round_it_goes_on_with_the_same_numbers(
+    workbench, straight, tmp_path, monkeypatch, call
+):
+  def kill(number):
+    if number == call:
+      raise _Killed
+
+  with monkeypatch.context() as patch:
+    _patch_next(patch, kill)
+    with pytest.raises(_Killed):
+      _run(workbench, tmp_path)
+  status = folder.RunFolder(tmp_path).read_status()
+  assert status.status == folder.RUNNING
+  _run(workbench, tmp_path)
+  assert _numbers(tmp_path) == straight
+
+
+def test_torn_row_and_damaged_checkpoint_are_survived(
+    workbench, straight, tmp_path, capsys
+):
+  _run(workbench, tmp_path, rounds=7)
+  metrics = tmp_path / 'metrics.csv'
+  metrics.write_bytes(metrics.read_bytes()[:-9])
+  newest = tmp_path / 'checkpoints' / 'round_00000006.npz'
+  newest.write_bytes(newest.read_bytes()[:100])
+  _run(workbench, tmp_path)
+  assert _numbers(tmp_path) == straight
+  said = capsys.readouterr().err
+  assert 'round_00000006.npz is damaged' in said
+  assert 'metrics.csv is whole only up to round 6' in said
+
+
+def test_all_checkpoints_lost_means_from_the_beginning(
+    workbench, straight, tmp_path
+):
+  _run(workbench, tmp_path, rounds=7)
+  for path in (tmp_path / 'checkpoints').iterdir():
+    path.write_bytes(b'')
+  _run(workbench, tmp_path)
+  assert _numbers(tmp_path) == straight
+
+
+def test_failure_is_recorded_and_the_run_can_go_on(
+    workbench, straight, tmp_path, monkeypatch
+):
+  def fail(number):
+    if number == 5:
+      raise RuntimeError('no memory\nleft')
+
+  with monkeypatch.context() as patch:
+    _patch_next(patch, fail)
+    with pytest.raises(RuntimeError, match='no memory'):
+      _run(workbench, tmp_path)
+  status = folder.RunFolder(tmp_path).read_status()
+  assert status == folder.Status('failed', 3, 'no memory left')
+  _run(workbench, tmp_path)
+  assert _numbers(tmp_path) == straight
+
+
+@pytest.mark.parametrize('rates, column', [
+    ({'server_learning_rate': 1e30}, 'loss'),
+    ({'client_learning_rate': 1e38}, ''),
+])
+def test_divergence_is_reported_with_its_round(
+    workbench, tmp_path, rates, column
+):
+  outcome = _run(workbench, tmp_path, **rates)
+  assert outcome.status == folder.DIVERGED
+  assert 1 <= outcome.round < _ROUNDS
+  assert column in outcome.reason
+  planned = plan.plan_run(
+      experiment.replace_settings(_CONFIG, **rates), str(tmp_path)
+  )
+  assert planned.stage == plan.DONE
+  again = _run(workbench, tmp_path, **rates)
+  assert again == outcome
+
+
+def test_round_of_empty_clients_has_no_loss_and_changes_nothing(
+    workbench, tmp_path, monkeypatch
+):
+  draw = data.draw_cohort
+
+  def empty(population, *, round_num, **kwargs):
+    cohort = draw(population, round_num=round_num, **kwargs)
+    if round_num != 2:
+      return cohort
+    return cohort._replace(num_examples=np.zeros_like(cohort.num_examples))
+
+  monkeypatch.setattr(data, 'draw_cohort', empty)
+  outcome = _run(
+      workbench, tmp_path, rounds=3, rounds_per_evaluation=1,
+      rounds_per_checkpoint=1,
+  )
+  assert outcome.status == folder.FINISHED
+  rows = _rows(tmp_path)
+  assert rows[2]['loss_before_training'] == ''
+  assert rows[2]['clients_used'] == '0' and rows[2]['clients_empty'] == '3'
+  assert rows[2]['population_loss'] == rows[1]['population_loss']
+  assert rows[3]['population_loss'] != rows[2]['population_loss']
+
+
+def test_second_process_on_a_folder_is_refused(workbench, tmp_path):
+  planned = plan.plan_run(_CONFIG, str(tmp_path))
+  with folder.RunFolder(tmp_path).locked():
+    with pytest.raises(Exception, match='in use by another process'):
+      loop.run_experiment(planned, workbench, stopping.Interruption())
+  assert set(os.listdir(tmp_path)) == {'lock'}
+
+
+def test_other_rates_and_seeds_do_not_compile_again(workbench, tmp_path):
+  program = workbench.tools(_CONFIG).program
+  compiled = program.num_compiled
+  assert compiled == 1
+  for rate in (0.0, 0.5):
+    _run(workbench, tmp_path / str(rate), client_learning_rate=rate)
+    _run(workbench, tmp_path / f's{rate}', sampling_seed=3, model_seed=3,
+         client_learning_rate=rate)
+  assert program.num_compiled == compiled
+
+
+@pytest.mark.parametrize('changes', [
+    {'dtype': 'float64', 'rounds': 2},
+    {'loss_before_training': 'full', 'rounds': 2},
+    {'rounds_per_evaluation': 0, 'rounds': 2},
+    {'client_sampling': 'iid', 'clients_per_round': 101, 'rounds': 2},
+])
+def test_other_forms_of_the_run(workbench, tmp_path, changes):
+  outcome = _run(workbench, tmp_path, **changes)
+  assert outcome.status == folder.FINISHED
+  rows = _rows(tmp_path)
+  first = bool(rows[0]['population_loss'])
+  assert first == ('rounds_per_evaluation' not in changes)
+  assert rows[2]['population_loss']
+
+
+def test_full_loss_before_training_of_all_clients_is_population_loss(
+    workbench, tmp_path
+):
+  _run(
+      workbench, tmp_path, loss_before_training='full', rounds=1,
+      clients_per_round=100, dtype='float64',
+  )
+  rows = _rows(tmp_path)
+  assert float(rows[1]['loss_before_training']) == pytest.approx(
+      float(rows[0]['population_loss']), rel=1e-12
+  )
+
+
+def test_new_clients_for_each_round_from_a_generator(workbench, tmp_path):
+  settings = experiment.replace_settings(
+      _CONFIG, rounds=3, batch_size=1, clients_per_round=200
+  )
+  settings = dataclasses.replace(
+      settings, task=experiment.TaskConfig('quadratics', model='interval')
+  )
+  planned = plan.plan_run(settings, str(tmp_path))
+  outcome = loop.run_experiment(
+      planned, workbench, stopping.Interruption(), tensorboard=False
+  )
+  assert outcome.status == folder.FINISHED
+  rows = _rows(tmp_path)
+  assert rows[1]['clients_used'] == '200'
+  norms = {row['update_norm'] for row in rows[1:]}
+  assert len(norms) == 3
+
+
+def test_required_gpus_must_have_done_the_work(
+    workbench, tmp_path, monkeypatch):
+  # As if TensorFlow listed a GPU, on which nothing then runs.
+  monkeypatch.setattr(
+      execution, 'configure', lambda *_, **__: ('/device:CPU:0',)
+  )
+  with pytest.raises(RuntimeError, match='require_gpu: client work ran on CPU'):
+    _run(workbench, tmp_path / 'run', require_gpu=True)
+  status = folder.RunFolder(tmp_path / 'run').read_status()
+  assert status.status == folder.FAILED
+  assert 'require_gpu' in status.reason

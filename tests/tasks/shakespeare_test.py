@@ -1,0 +1,147 @@
+"""The network and the data are those of TFF's Shakespeare task."""
+
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_federated as tff
+
+from baselines.tasks import models
+from baselines.tasks import shakespeare
+from tests import sequences
+
+
+def _tff_task(**kwargs):
+  # One batch per client: TFF shuffles the batches of a client.
+  spec = tff.simulation.baselines.ClientSpec(
+      num_epochs=1, batch_size=2000, shuffle_buffer_size=1
+  )
+  return tff.simulation.baselines.shakespeare.create_character_prediction_task(
+      spec, **kwargs
+  )
+
+
+def _build(data_source, data_dir=None):
+  return shakespeare.build(types.SimpleNamespace(
+      task='shakespeare', model='lstm', data_source=data_source,
+      data_dir=data_dir, data_seed=None,
+  ))
+
+
+def _padded_batch():
+  tokens = np.random.default_rng(0).integers(1, 90, (5, 81))
+  tokens[0, 30:] = 0
+  tokens[1] = 0  # Padded throughout: cuDNN fails here.
+  tokens[2, 10:20] = 0
+  tokens[3, 80:] = 0
+  return tokens[:, :-1], tokens[:, 1:]
+
+
+@pytest.mark.parametrize('dtype', ['float32', 'float64'])
+def test_equals_tffs_model(dtype):
+  model = shakespeare.build_lstm(5, 'float32')
+  values = model.initial_weights[0]
+  assert sum(v.size for v in values) == 820_522
+  keras = _tff_task(use_synthetic_data=True).model_fn()
+  assert model.input_spec == keras.input_spec
+  # Larger than the initial weights, so that no gradient is negligible.
+  values = tuple(
+      2 * v + 0.02 * np.random.default_rng(1).standard_normal(v.shape)
+      for v in values
+  )
+  for variable, value in sequences.pairs(keras.trainable_variables, values):
+    variable.assign(value)
+  x, y = _padded_batch()
+
+  @tf.function
+  def reference_step():
+    with tf.GradientTape() as tape:
+      output = keras.forward_pass((x, y), training=True)
+    gradients = tape.gradient(output.loss, keras.trainable_variables)
+    return output.predictions, output.loss, [
+        tf.convert_to_tensor(g) for g in gradients
+    ]
+
+  model = shakespeare.build_lstm(5, dtype)
+  weights = tuple(tf.constant(v.astype(np.float32), dtype) for v in values)
+
+  @tf.function
+  def step():
+    with tf.GradientTape() as tape:
+      tape.watch(weights)
+      output = model.predict_on_batch((weights, ()), x, training=True)
+      loss = model.loss(output, y)
+    return output, loss, tape.gradient(loss, weights)
+
+  for expected, found in sequences.pairs(reference_step(), step()):
+    for a, b in sequences.pairs(
+        tf.nest.flatten(expected), tf.nest.flatten(found)
+    ):
+      np.testing.assert_allclose(b, a, atol=1e-5 * np.abs(a).max())
+
+
+def test_padding_counts_in_the_loss_and_not_in_the_accuracy():
+  label = np.array([[1, 2, 0, 0]])
+  logits = np.zeros((1, 4, 3))
+  logits[0, 0, 1] = 5.0
+  logits[0, 2, 0] = 5.0
+  log_sum = [np.log(np.exp(5) + 2), np.log(3), np.log(np.exp(5) + 2), np.log(3)]
+  losses = np.array(log_sum) - [5, 0, 5, 0]
+  np.testing.assert_allclose(
+      models.sequence_loss(logits, label), [losses.mean()]
+  )
+  correct, weight = shakespeare.sequence_accuracy(tf.constant(logits), label)
+  np.testing.assert_array_equal(correct, [1.0])
+  np.testing.assert_array_equal(weight, [2.0])
+
+
+def test_accuracy_equals_tffs_metric():
+  task = _build('synthetic')
+  keras = _tff_task(use_synthetic_data=True).model_fn()
+  x, y = task.train.features
+  output = keras.forward_pass((x, y), training=False)
+  correct, weight = task.example_accuracy_fn(output.predictions, y)
+  expected = keras.report_local_unfinalized_metrics()
+  np.testing.assert_allclose(expected['num_tokens'], [np.sum(weight)])
+  np.testing.assert_allclose(
+      expected['accuracy'], [np.sum(correct), np.sum(weight)]
+  )
+
+
+def _assert_equal_clients(arrays, reference, train, step):
+  datasets = reference.datasets
+  client_data = datasets.train_data if train else datasets.test_data
+  assert sorted(arrays.client_ids) == sorted(client_data.client_ids)
+  for i in range(0, arrays.num_clients, step):
+    dataset = datasets.train_preprocess_fn(
+        client_data.create_tf_dataset_for_client(arrays.client_ids[i])
+    )
+    expected_x, expected_y = next(dataset.as_numpy_iterator())
+    x, y = arrays.take(i)
+    assert x.dtype == expected_x.dtype and y.dtype == expected_y.dtype
+    np.testing.assert_array_equal(x, expected_x)
+    np.testing.assert_array_equal(y, expected_y)
+
+
+def test_synthetic_data_are_tffs():
+  task = _build('synthetic')
+  assert task.train.num_clients == 3
+  _assert_equal_clients(
+      task.train, _tff_task(use_synthetic_data=True), train=True, step=1
+  )
+
+
+def test_real_data_equal_tffs(shared_data):
+  folder = str(shared_data / 'tff_cache')
+  task = _build('cache', folder)
+  reference = _tff_task(cache_dir=folder)
+  assert task.train.num_clients == task.test.num_clients == 1122
+  assert len(task.train.features[0]) == 61_355
+  _assert_equal_clients(task.train, reference, train=True, step=100)
+  _assert_equal_clients(task.test, reference, train=False, step=250)
+
+
+def test_features_share_memory():
+  x, y = _build('synthetic').train.features
+  assert np.shares_memory(x, y)

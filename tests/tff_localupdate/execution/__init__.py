@@ -1,1 +1,0 @@
-"""Tests of tff_localupdate.execution."""

@@ -1,0 +1,207 @@
+"""Section 7: bounds by value, and over exact second moments."""
+
+import numpy as np
+import pytest
+
+from tests.theory import cases
+from tff_localupdate import theta as theta_lib
+from tff_localupdate.theory import convergence
+from tff_localupdate.theory import moments
+from tff_localupdate.theory import quadratics
+from tff_localupdate.theory import surrogate
+
+CONSTANTS = quadratics.PopulationConstants(0.5, 3.0, 1.0, 2.0)
+NUM_ROUNDS = 25
+
+
+def test_g14_theorem_26():
+  bound = convergence.constant_rate_bound(
+      CONSTANTS, num_steps=5, client_learning_rate=0.2,
+      server_learning_rate=0.01, round_num=11, distance_squared=4.0,
+      update_variance=0.3,
+  )
+  assert bound == pytest.approx(3.2527417393, abs=1e-9)
+
+
+def test_theorem_26_is_lemma_25_repeated():
+  arguments = dict(
+      num_steps=5, client_learning_rate=0.2, server_learning_rate=0.05,
+      update_variance=0.3,
+  )
+  distance = 4.0
+  for round_num in range(2, 8):
+    distance = convergence.one_round_bound(
+        CONSTANTS, distance_squared=distance, **arguments
+    )
+    assert distance == pytest.approx(
+        convergence.constant_rate_bound(
+            CONSTANTS, distance_squared=4.0, round_num=round_num, **arguments
+        )
+    )
+
+
+def _case(case):
+  """A population of examples, M and B, and mild or hard constants."""
+  rng = np.random.default_rng([4, case])
+  population = quadratics.QuadraticPopulation(
+      *(getattr(cases.random_population(case), name)
+        for name in ('hessians', 'centers'))
+  )
+  clients = quadratics.random_examples(
+      case, population, num_examples=3, hessian_noise=rng.uniform(0, 0.9),
+      offset_noise=rng.uniform(0, 2),
+  )
+  sampling = moments.RoundSampling(
+      clients, int(rng.integers(1, 4)), int(rng.integers(1, 4))
+  )
+  num_steps = int(rng.integers(1, 6))
+  rate = rng.uniform(0, 0.9) / population.constants.smoothness
+  start = population.minimizer + rng.normal(size=population.dimension)
+  return population, sampling, num_steps, rate, start
+
+
+def _run(sampling, num_steps, start, reference, client_rate, server_rate,
+         num_rounds=NUM_ROUNDS):
+  """Returns E||x_t - reference||^2 for t = 1.., and the largest variance."""
+  found = [moments.start_at(start, reference)]
+  variance = 0.0
+  for round_num in range(1, num_rounds):
+    result = moments.next_moments(
+        found[-1], sampling, theta=theta_lib.Theta.ones(num_steps),
+        client_learning_rate=client_rate(round_num),
+        server_learning_rate=server_rate(round_num),
+    )
+    found.append(result.moments)
+    variance = max(variance, result.update_variance)
+  return [m.distance_squared for m in found], variance
+
+
+def test_theorems_26_27_28_over_exact_moments():
+  for case in range(cases.NUM_CASES):
+    _check_theorems_26_27_28(case)
+
+
+def _check_theorems_26_27_28(case):
+  population, sampling, num_steps, rate, start = _case(case)
+  constants = population.constants
+  minimizer = surrogate.surrogate_minimizer(
+      population, theta_lib.Theta.ones(num_steps), rate
+  )
+  initial = np.sum((start - minimizer) ** 2)
+  shared = dict(
+      num_steps=num_steps, client_learning_rate=rate, distance_squared=initial
+  )
+  limit = convergence.max_server_rate(constants, num_steps, rate)
+  for eta in (limit, 0.3 * limit):
+    found, variance = _run(
+        sampling, num_steps, start, minimizer, lambda t: rate,
+        lambda t, eta=eta: eta,
+    )
+    for t, distance in enumerate(found, 1):
+      bound = convergence.constant_rate_bound(
+          constants, server_learning_rate=eta, round_num=t,
+          update_variance=variance, **shared
+      )
+      assert distance <= bound * (1 + 1e-9)
+  decaying = convergence.decaying_server_rate(constants, num_steps, rate)
+  for reference, bound_fn in (
+      (minimizer, convergence.decaying_rate_bound),
+      (population.minimizer, convergence.true_minimizer_bound),
+  ):
+    found, variance = _run(
+        sampling, num_steps, start, reference, lambda t: rate, decaying.at
+    )
+    for t, distance in enumerate(found, 1):
+      bound = bound_fn(
+          constants, round_num=t, update_variance=variance, **shared
+      )
+      assert distance <= bound * (1 + 1e-9)
+
+
+def test_theorem_29_over_exact_moments():
+  for case in range(cases.NUM_CASES):
+    _check_theorem_29(case)
+
+
+def _check_theorem_29(case):
+  population, sampling, num_steps, rate, start = _case(case)
+  constants = population.constants
+  client, server = convergence.decaying_rates(constants, num_steps, rate)
+  first = surrogate.surrogate_minimizer(
+      population, theta_lib.Theta.ones(num_steps), rate
+  )
+  found, variance = _run(
+      sampling, num_steps, start, population.minimizer, client.at, server.at
+  )
+  for t, distance in enumerate(found, 1):
+    bound = convergence.decaying_rates_bound(
+        constants, num_steps=num_steps, client_learning_rate=rate, round_num=t,
+        distance_squared=np.sum((start - first) ** 2),
+        update_variance=variance,
+    )
+    assert distance <= bound * (1 + 1e-9)
+
+
+def test_decaying_rates_reach_the_minimizer_a_constant_client_rate_does_not():
+  """Theorem 27 stops at x*_gamma, Theorem 29 goes to x*, both as O(1/t)."""
+  population = quadratics.QuadraticPopulation(
+      [[[1.0]], [[2.0]]], [[1.0], [0.5]]
+  )
+  constants = population.constants
+  sampling = moments.RoundSampling(quadratics.examples_of(population))
+  rate, num_steps, num_rounds = 0.3, 2, 2_000
+  theta = theta_lib.Theta.ones(num_steps)
+  gap = np.sum(surrogate.minimizer_shift(population, theta, rate) ** 2)
+  decaying = convergence.decaying_server_rate(constants, num_steps, rate)
+  client, server = convergence.decaying_rates(constants, num_steps, rate)
+  kept, _ = _run(sampling, num_steps, [3.0], population.minimizer,
+                 lambda t: rate, decaying.at, num_rounds)
+  decayed, _ = _run(sampling, num_steps, [3.0], population.minimizer,
+                    client.at, server.at, num_rounds)
+  assert gap < kept[-1] < 1.1 * gap
+  assert decayed[-1] < 0.2 * gap
+  # O(1/t): ten times the rounds, a tenth of the distance, or less.
+  assert decayed[-1] < 0.11 * decayed[num_rounds // 10]
+
+
+def test_same_centers_leave_nothing_behind():
+  same = quadratics.PopulationConstants(0.5, 3.0, 1.0, 0.0)
+  bound = convergence.true_minimizer_bound(
+      same, num_steps=3000, client_learning_rate=0.3, round_num=10**9,
+      distance_squared=1.0, update_variance=0.0,
+  )
+  assert 0.0 < bound < 1e-6
+
+
+def test_refused():
+  arguments = dict(
+      num_steps=5, client_learning_rate=0.2, server_learning_rate=0.05,
+      round_num=1, distance_squared=1.0, update_variance=0.0,
+  )
+  for name, value in (
+      ('client_learning_rate', 0.4), ('server_learning_rate', 0.09),
+      ('round_num', 0), ('distance_squared', -1.0), ('update_variance', -1.0),
+      ('num_steps', 0),
+  ):
+    with pytest.raises(ValueError, match=name):
+      convergence.constant_rate_bound(CONSTANTS, **{**arguments, name: value})
+
+
+@pytest.mark.parametrize('num_steps', [400, 500, 780, 790])
+def test_gaps_beyond_all_numbers_are_infinite(num_steps):
+  constants = quadratics.PopulationConstants(1.0, 1.0, 0.0, 1.0)
+  arguments = dict(
+      num_steps=num_steps, client_learning_rate=0.9, round_num=1,
+      distance_squared=1.0, update_variance=0.0,
+  )
+  assert convergence.true_minimizer_bound(constants, **arguments) == np.inf
+
+
+def test_squares_that_underflow_divide_nothing():
+  constants = quadratics.PopulationConstants(1e-170, 1e-170, 0.0, 0.0)
+  arguments = dict(
+      num_steps=1, client_learning_rate=0.0, round_num=2,
+      distance_squared=1.0, update_variance=1.0,
+  )
+  assert convergence.decaying_rate_bound(constants, **arguments) == np.inf
+  assert convergence.decaying_rates_bound(constants, **arguments) == np.inf
