@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Times this package beside other simulators, by turns: HARNESS [ARG...], where
-# HARNESS is the folder of the harness (compare.py, workloads.py, peer_*.py) and
-# ARGs go to `compare.py run`: --workloads=linreg,so_tag_lr --peers=localupdate,
-# pfl --repeats=3. PEERS_ROOT holds the peers' environments, which the harness's
-# setup_venvs.sh makes. Results are kept in runs/peers/results.jsonl.
+# Times this package and other simulators by turns: HARNESS [ARG...]. HARNESS is
+# the folder of the harness (compare.py, workloads.py, peer_*.py). ARGs go to
+# `compare.py run`: --workloads=linreg,so_tag_lr --peers=localupdate,pfl
+# --repeats=3. PEERS_ROOT holds the environments of the others, which the
+# harness's setup_venvs.sh makes. Results go to runs/peers/results.jsonl.
 set -euo pipefail
 (($#)) || { sed -n '2,6s/^# //p' "$0" >&2; exit 2; }
 harness=$(realpath "$1"); shift

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# All figures and tables of paper 1 in runs/paper1/SCALE; goes on where it
-# stopped. --scale tiny (minutes, no files needed), cpu (the default) or paper;
-# --data DIR, the folder with TFF's databases; then tasks, by default all; then,
-# after --, flags for the sweeps: --require_gpu, --data_source=download.
+# Makes all figures and tables of paper 1 in runs/paper1/SCALE. A second call
+# goes on where the first one stopped. Arguments: --scale tiny (minutes, no
+# files), cpu (the default) or paper; --data DIR, the folder with TFF's
+# databases; tasks, by default all; after --, flags for the sweeps, such as
+# --require_gpu or --data_source=download.
 set -euo pipefail
 scale=cpu flags=() tasks=()
 while (($#)); do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Part of paper1_figures.sh: TASK SCALE [FLAG...] are the sweeps and the panels
-# of one task, in this folder; FLAGs go to the sweeps.
+# Part of paper1_figures.sh: TASK SCALE [FLAG...] runs the sweeps of one task
+# and draws its panels, in this folder. FLAGs go to the sweeps.
 set -euo pipefail
 task=$1 scale=$2 long=$1 start=() what=() equal=0.01,0.1,1
 printf '%s\n' "${@:3}" > "$task.flags"  # Not all have to serve each sweep.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# All of paper 2 in runs/paper2/SCALE. --scale tiny (2 runs), cpu (10, with
-# f at each 25th query), paper (at all); --mnist DIR, else 8x8 digits; --tune.
+# Makes all of paper 2 in runs/paper2/SCALE. --scale tiny: 2 runs; cpu (the
+# default): 10 runs, f at every 25th query; paper: 10 runs, f at every query.
+# --mnist DIR: MNIST's idx files, else 8x8 digits. --tune: search rates, too.
 set -euo pipefail
 scale=cpu mnist= tuned=()
 while (($#)); do

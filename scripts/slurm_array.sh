@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# An example for Slurm: a sweep in parts, one GPU for each task of the array.
+# An example for Slurm: runs a sweep in parts, one GPU per task of the array.
 #   sbatch --array=1-8 scripts/slurm_array.sh --preset=emnist_digits \
 #     --data_dir=DIR --output_dir=runs/emnist
-# Afterwards the same flags to localupdate-sweep give the table of all parts.
+# Then localupdate-sweep with the same flags writes the table of all parts.
 #SBATCH --gres=gpu:1
 #SBATCH --cpus-per-task=4
 #SBATCH --requeue

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A sweep on this machine, from nothing: environment, then localupdate-sweep with
-# the flags given. A second call goes on where the first one stopped.
+# A sweep from nothing: makes the environment, then runs localupdate-sweep with
+# the given flags. A second call goes on where the first one stopped.
 #   scripts/sweep.sh --flagfile=my.flags --sweep_client_learning_rates=0,0.1
 #   scripts/sweep.sh --processes 4 --preset=paper1_femnist --data_dir=DIR
-# With --processes N first, N processes take a part of the runs each, on one of
-# the GPUs in turn (of CUDA_VISIBLE_DEVICES if it is set); tables come last.
+# With --processes N first, N processes take a part of the runs each and one of
+# the GPUs in turn (of CUDA_VISIBLE_DEVICES if it is set). Tables come last.
 set -euo pipefail
 processes=1
 if [[ ${1-} == --processes ]]; then
