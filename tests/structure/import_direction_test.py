@@ -1,9 +1,10 @@
 """Who may import whom, as data, checked on the syntax trees.
 
 The direction is that of CONTRIBUTING.md: scripts, then
-baselines.{run,sweeps,figures}, then baselines.{algorithms,regret,settings,tasks},
-then the library. Imports inside functions count as well. Import paths that
-registries hold as text do not: a registry names what others build.
+baselines.{run,sweeps,figures}, then
+baselines.{algorithms,regret,settings,tasks}, then the library. Imports inside
+functions count as well. Import paths that registries hold as text do not: a
+registry names what others build.
 """
 
 import subprocess
