@@ -19,9 +19,21 @@ def _run_examples(name, number):
 
 
 def test_python_examples_run():
-  namespace = _run_examples('README.md', 2)
+  namespace = _run_examples('README.md', 1)
   assert float(namespace['metrics'].loss_before_training) < 5.0
   assert float(namespace['rates']['client_learning_rate']) == 0.0
+
+
+def test_stock_process_of_the_guide_runs():
+  state = _run_examples('docs/guide.md', 1)['state']
+  kernel, bias = np.zeros(2), 0.0
+  for _ in range(5):  # All clients are alike: the mean is one of them.
+    for x, y in zip(np.eye(2), (1.0, 2.0)):
+      error = 2.0 * (x @ kernel + bias - y)
+      kernel, bias = kernel - 0.1 * error * x, bias - 0.1 * error
+  found = state.global_model_weights.trainable
+  np.testing.assert_allclose(found[0][:, 0], kernel, rtol=1e-5)
+  np.testing.assert_allclose(found[1], [bias], rtol=1e-5)
 
 
 def test_ceal_in_code_of_ones_own_learns():
