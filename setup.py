@@ -72,8 +72,20 @@ setuptools.setup(
             'nvidia-cusparse-cu11==11.7.5.86',
             'nvidia-nccl-cu11==2.16.5',
         ],
+        # The optional parts, locked in requirements-extras.txt.
+        'tables': ['pyarrow'],
+        'report': ['plotly'],
+        'tune': ['optuna'],
         'cluster': ['dask', 'distributed'],
-        'dev': ['pytest', 'ruff'],
+        'dev': [
+            'hypothesis',
+            'ipykernel',
+            'nbclient',
+            'nbformat',
+            'pytest',
+            'ruff',
+            'selenium',
+        ],
     },
     entry_points={
         'console_scripts': [

@@ -1,10 +1,11 @@
 """Says what is wrong with the environment this interpreter belongs to.
 
-Every package of the lock, requirements.txt, that is meant for this Python must
-be there, at exactly that version, with every file that its installation
-recorded, and so must tff-localupdate itself with its commands. Only metadata
-is read: nothing is imported, so the check takes well under a second. Prints
-the first fault and exits with 1, or prints `complete` and exits with 0.
+Takes the names of locks, by default requirements.txt. Every package of them
+that is meant for this Python must be there, at exactly that version, with every
+file that its installation recorded, and so must tff-localupdate itself with its
+commands. Only metadata is read: nothing is imported, so the check takes well
+under a second. Prints the first fault and exits with 1, or prints `complete`
+and exits with 0.
 """
 
 import csv
@@ -63,7 +64,9 @@ def find_package_fault(name: str, specifier: str = '') -> Optional[str]:
 
 if __name__ == '__main__':
   root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-  fault_found = find_lock_fault(os.path.join(root, 'requirements.txt'))
+  fault_found = None
+  for name in sys.argv[1:] or ['requirements.txt']:
+    fault_found = fault_found or find_lock_fault(os.path.join(root, name))
   fault_found = fault_found or find_package_fault('tff-localupdate')
   print(fault_found or 'complete')
   sys.exit(1 if fault_found else 0)

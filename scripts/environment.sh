@@ -1,6 +1,7 @@
 # Sourced by the other scripts, never run: goes to the repository root and puts
 # a complete .venv first in PATH, made with plain pip if there is none and made
-# anew if it is stale (half-made, for another lock, moved) or damaged.
+# anew if it is stale (half-made, for another lock, moved) or damaged. Where
+# EXTRAS is set, the optional parts are added if one of them is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 say() { echo "environment.sh: $*" >&2; }
@@ -21,10 +22,13 @@ find_python() {  # prints the first usable one in PATH, the tested 3.11 first
 stamp() {  # what .venv is for, also that the folder has not been moved
   echo "$PWD $(.venv/bin/python -V; cat setup.py requirements.txt | sha256sum)"
 }
+lock_fault() {  # prints what .venv lacks of a lock; fails if nothing
+  ! .venv/bin/python -I scripts/check_environment.py "$1" 2>&1 | tail -n 1
+}
 find_fault() {  # prints what is wrong with .venv; fails if nothing is
   [[ -x .venv/bin/python ]] || { echo 'none with a Python'; return; }
   [[ "$(cat .venv/complete 2>&1)" == "$(stamp)" ]] || { echo stale; return; }
-  ! .venv/bin/python -I scripts/check_environment.py 2>&1 | tail -n 1
+  lock_fault requirements.txt
 }
 [[ $(uname -sm) == 'Linux x86_64' ]] || { say 'needs Linux on x86_64'; exit 1; }
 exec 9> .venv.lock && flock -n 9 || { say 'waiting for a turn'; flock 9; }
@@ -35,6 +39,10 @@ if fault=$(find_fault); then
   .venv/bin/python -m pip install --no-deps -r requirements.txt
   .venv/bin/python -m pip install --no-deps --no-build-isolation -e .
   stamp > .venv/complete
+fi
+if [[ -n ${EXTRAS:-} ]] && fault=$(lock_fault requirements-extras.txt); then
+  say "adding the optional parts ($fault): takes a minute and 0.4 GB"
+  .venv/bin/python -m pip install --no-deps -r requirements-extras.txt
 fi
 exec 9>&-
 export PATH="$PWD/.venv/bin:$PATH"

@@ -4,10 +4,16 @@ import re
 import subprocess
 import sys
 
+from packaging.requirements import Requirement
+import pytest
+
 from scripts import check_environment
 from tests.structure import sources
 
-_LOCKS = ('requirements.txt', 'requirements-gpu.txt')
+_BASE = 'requirements.txt'
+_EXTRAS = 'requirements-extras.txt'
+_LOCKS = (_BASE, 'requirements-gpu.txt', _EXTRAS)
+_PYTHONS = ('3.9', '3.10', '3.11')
 
 
 def _lock_lines(file):
@@ -16,8 +22,14 @@ def _lock_lines(file):
 
 
 def test_lock_is_installed():
-  lock = sources.ROOT / 'requirements.txt'
-  assert check_environment.find_lock_fault(str(lock)) is None
+  assert check_environment.find_lock_fault(str(sources.ROOT / _BASE)) is None
+
+
+def test_optional_parts_are_installed_whole_or_not_at_all():
+  fault = check_environment.find_lock_fault(str(sources.ROOT / _EXTRAS))
+  if fault is not None and fault.endswith(' is not installed'):
+    pytest.skip(f'scripts/test.sh installs the optional parts: {fault}')
+  assert fault is None
 
 
 def test_missing_and_other_versions_are_faults(tmp_path):
@@ -53,18 +65,34 @@ def test_locks_hold_exact_versions_from_no_address():
       )
 
 
-def test_lock_has_one_version_per_python():
-  from packaging.requirements import Requirement
+@pytest.mark.parametrize('python', _PYTHONS)
+def test_locks_have_one_version_per_python(python):
+  base, extras = (_versions(lock, python) for lock in (_BASE, _EXTRAS))
+  assert {'tensorflow-federated', 'pandas', 'wheel'} <= base.keys()
+  assert {'pytest', 'ruff', 'pyarrow', 'optuna', 'plotly'} <= extras.keys()
+  # So the order in which they are installed does not matter.
+  for name in base.keys() & extras.keys():
+    assert base[name] == extras[name]
 
-  for version in ('3.9', '3.10', '3.11'):
-    names = [
-        requirement.name
-        for requirement in map(Requirement, _lock_lines('requirements.txt'))
-        if requirement.marker is None
-        or requirement.marker.evaluate({'python_version': version})
-    ]
-    assert len(names) == len(set(names))
-    assert {'tensorflow-federated', 'pytest', 'ruff', 'wheel'} <= set(names)
+
+def _versions(lock, python):
+  """The version of each package that a lock has for a Python."""
+  lines = map(Requirement, _lock_lines(lock))
+  meant = [
+      line for line in lines
+      if line.marker is None or line.marker.evaluate({'python_version': python})
+  ]
+  found = {line.name: str(line.specifier) for line in meant}
+  assert len(found) == len(meant)
+  return found
+
+
+def test_pins_of_others_hold_for_the_optional_parts():
+  # TensorFlow and TFF ask for these; newer ones came with some extra before.
+  assert {'typing-extensions==4.5.0', 'sqlalchemy==1.4.20'} <= set(
+      _lock_lines(_BASE)
+  )
+  assert 'distributed' in _versions(_EXTRAS, '3.9')
 
 
 def test_gpu_extra_is_the_gpu_lock():
