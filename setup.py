@@ -73,7 +73,8 @@ setuptools.setup(
             'nvidia-nccl-cu11==2.16.5',
         ],
         # The optional parts, locked in requirements-extras.txt.
-        'tables': ['pyarrow'],
+        # Later ones want NumPy 2, which TensorFlow 2.14 does not take.
+        'tables': ['pyarrow<22'],
         'report': ['plotly'],
         'tune': ['optuna'],
         'cluster': ['dask', 'distributed'],
