@@ -1,23 +1,19 @@
-"""Operations in the forms that suit a GPU, where TensorFlow sees one.
+"""Layers in the forms that are fast, and repeat bit for bit, on each device.
 
-Under deterministic operations, XLA has no kernel for the gradient of max
-pooling on a GPU, and adds what is scattered number by number. The forms here
-give the same values without either; a CPU keeps TensorFlow's own.
+Each has a fast form with a gradient written by hand and a plain one, whose
+gradient TensorFlow derives; the tests compare them.
 
-Rows of a table by index, with gradients that are summed in a fixed order.
+Pooling and cross-entropy: under deterministic operations XLA has no kernel for
+the gradient of max pooling on a GPU, and adds scattered numbers one by one. The
+forms here give the same values without either; a CPU keeps TensorFlow's own.
 
-On a CPU the gradient is `tf.IndexedSlices`, the rows that were used: a local
-step of LocalUpdate then leaves the other rows alone. Their additions have no
-fixed order on a GPU: where TensorFlow sees one, the gradient is one matrix
-product, and dense. The forward pass reads the used rows only, on both.
+Tables: on a CPU the gradient of a look-up is `tf.IndexedSlices`, only the rows
+in use, so that a local step of LocalUpdate leaves the other rows alone. On a
+GPU, where additions of slices have no fixed order, it is one dense matrix
+product.
 
-An LSTM layer in plain operations, with its own backward pass.
-
-The recurrence is differentiated by hand so that the gradients of the weights
-are one matrix product over all time steps, not one per step, and the loops
-hold the recurrence alone. Gates in Keras's order i, f, c, o; a masked step
-keeps state and output, as in `tf.keras.layers.LSTM` on a CPU. cuDNN is never
-used: it fails on batches with a fully masked row.
+LSTM: `lstm_layer` runs the recurrence alone inside its loops. All that can wait
+until a loop has ended is one matrix product over all time steps.
 """
 
 import functools
@@ -186,9 +182,17 @@ def lstm_layer(
     bias: b, [4 H].
 
   Returns:
-    h, [T, B, H].
+    h, [T, B, H]. Gates are in Keras's order i, f, c, o; a masked step keeps
+    state and output, as in `tf.keras.layers.LSTM` on a CPU. cuDNN is never
+    used: it fails on batches with a fully masked row.
   """
 
+  # The chain rule splits at z_t = x_t W + h_{t-1} U + b. Only dz_t needs the
+  # steps in turn, from the last to the first (`_backward`). Once all dz are
+  # known, each weight enters z linearly, so its gradient is a sum over t of
+  # outer products, which is one product of matrices with T B rows:
+  #   dx = dz W',  dW = x' dz,  dU = h_{t-1}' dz,  db = sum dz.
+  # TensorFlow's own gradient of a loop would compute these in every step.
   @tf.custom_gradient
   def layer(inputs, kernel, recurrent_kernel, bias):
     projected = tf.tensordot(inputs, kernel, 1) + bias
@@ -281,6 +285,12 @@ def _backward(
   # Transposed once: XLA on a CPU is ten times slower at h U' than at h (U').
   transposed_kernel = tf.transpose(recurrent_kernel)
 
+  # dh and dc are the gradients with respect to h_t and c_t, as far as later
+  # steps give them. Where the mask is 0 the step was the identity, so they pass
+  # by unchanged; where it is 1 they go through
+  #   h_t = o tanh(c_t),  c_t = f c_{t-1} + i g,
+  # and the derivatives of the gates are s (1 - s) for a sigmoid, 1 - g^2 for
+  # the tanh.
   def step(t, dh, dc, dzs):
     i, f, g, o = tf.split(gates[t], 4, axis=1)
     keep, tanh_c = mask[t], tf.tanh(cells[t])

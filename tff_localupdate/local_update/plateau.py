@@ -1,11 +1,10 @@
-"""Algorithm 3's rule for when to decay, as a state machine of pure functions.
+"""When and how the two rates decay: Algorithm 3's rule as pure functions.
 
-Charles and Konecny (2020), section 7, in its windowed form: the loss before
-training of each round goes in, whether to decay comes out. The functions are
-pure TensorFlow on scalars: they run eagerly on Python numbers, in a
-`tf.function`, under XLA and in a TFF computation.
-
-How the two rates of LocalUpdateDecay decay, given each round's loss.
+Charles and Konecny (2020), section 7, in its windowed form. The loss before
+training of each round goes in; out comes whether to decay, and the new rates.
+The rule is a small state machine in pure TensorFlow on scalars: it runs eagerly
+on Python numbers, in a `tf.function`, under XLA and in a TFF computation.
+`decay` puts it around a process.
 """
 
 import dataclasses
@@ -188,17 +187,24 @@ def update(
     The `PlateauResult`.
   """
   loss = tf.cast(tf.convert_to_tensor(loss, dtype_hint=tf.float64), tf.float64)
+  # The window is a queue of fixed length, so that no shape depends on the round.
   losses = tf.concat([state.losses[1:], loss[tf.newaxis]], axis=0)
   num_losses = tf.minimum(state.num_losses + 1, rule.window)
   is_full = tf.equal(num_losses, rule.window)
+  # An average of infinity is never better: until the window is full there is
+  # no progress, and `best` stays.
   average = tf.where(is_full, tf.reduce_mean(losses), float('inf'))
   better = average < state.best - rule.min_improvement
   is_cooling = state.cooldown > 0
   cooldown = tf.maximum(state.cooldown - 1, 0)
+  # Everything below is computed in every round and selected by conditions, in
+  # the order in which the two listings above test them.
   if rule.rule == 'canonical':
+    # Looks at the cooldown as it was before this round: C rounds are blocked.
     counts = tf.logical_not(is_cooling | better) & is_full
     num_bad = tf.where(counts, state.num_bad + 1, 0)
   else:
+    # Looks at what is left of it after this round: C - 1 rounds are blocked.
     counts = tf.logical_not(better) & tf.equal(cooldown, 0)
     num_bad = tf.where(is_cooling | better, 0, state.num_bad)
     num_bad = tf.where(counts, num_bad + 1, num_bad)
@@ -211,6 +217,7 @@ def update(
       cooldown=tf.where(decays, rule.cooldown, cooldown),
       num_decays=state.num_decays + tf.cast(decays, tf.int32),
   )
+  # A round without a loss is undone as a whole.
   is_known = tf.logical_not(tf.math.is_nan(loss))
   return PlateauResult(
       state=tf.nest.map_structure(
