@@ -1,6 +1,8 @@
-"""The weights of a functional model: checked, and put into a state.
+"""A functional model as pure functions: its weights, and losses of them.
 
-The losses of a functional model, with its weights as an argument.
+`tff.learning.models.FunctionalModel` keeps no variables. Its weights are checked
+once when a process is built (`checked_weights`); inside the process they are
+values, and `build_model_losses` gives the losses as functions of them.
 """
 
 from collections.abc import Callable, Mapping
@@ -198,9 +200,7 @@ def _predict(
     features: A batch.
     training: Whether it is a call in training.
   """
-  arguments = tf.nest.map_structure(
-      tf.convert_to_tensor, (weights, features)
-  )
+  arguments = tf.nest.map_structure(tf.convert_to_tensor, (weights, features))
   # Outside graphs XLA sees no more than the call.
   if not tf.executing_eagerly() and _works_in_place(
       model, arguments, training

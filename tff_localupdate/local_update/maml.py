@@ -1,6 +1,7 @@
-"""The client's part of K-MAML, with true second-order gradients.
+"""K-MAML with true second-order gradients: the client's part, and the process.
 
-K-MAML as an iterative process over client data given as tensors.
+Charles and Konecny (2020), section 3: the server steps along the gradient of
+the loss that a client reaches after K local steps.
 """
 
 from collections.abc import Callable
@@ -80,20 +81,8 @@ def maml_gradient_and_first_loss(
 ) -> tuple[Any, tf.Tensor]:
   """Returns q as `maml_gradient` does, and the loss of S_1 at x_1.
 
-  The loss comes with the first gradient and costs nothing.
-
-  Args:
-    loss_fn: As for `maml_gradient`.
-    weights: As for `maml_gradient`.
-    batches: As for `maml_gradient`.
-    client_learning_rate: As for `maml_gradient`.
-    num_steps: As for `maml_gradient`.
-
-  Returns:
-    q, and the loss, a scalar.
-
-  Raises:
-    ValueError: As `maml_gradient`.
+  Takes the arguments of `maml_gradient`. The loss, a scalar, comes with the
+  first gradient and costs nothing.
   """
   arguments.check_count('num_steps', num_steps)
   inner_loop.check_num_batches(batches, num_steps + 1, 'K + 1')
@@ -106,6 +95,10 @@ def maml_gradient_and_first_loss(
       loss_fn, end, inner_loop.batch_at(batches, num_steps)
   )
 
+  # The chain rule from the outside in: m_K = f(X_K(x)) and each step has the
+  # Jacobian I - gamma H_k, which is symmetric. So the gradient at x_{K+1} is
+  # carried back through the steps, last one first, by Hessian-vector products
+  # at the points that the way out has kept.
   def go_back(step, gradient):
     step -= 1
     product = hessian_product(
@@ -140,6 +133,8 @@ def hessian_product(
     H v, of the same structure; 0 where the gradient does not depend on a
     weight.
   """
+  # The derivative of <gradient, v> with v held fixed is H v: one backward pass
+  # over the gradient's own graph, of the cost of a few gradients.
   with tf.GradientTape(watch_accessed_variables=False) as tape:
     tape.watch(weights)
     _, gradient = inner_loop.loss_and_gradient(loss_fn, weights, batch)

@@ -187,7 +187,7 @@ def update(
     The `PlateauResult`.
   """
   loss = tf.cast(tf.convert_to_tensor(loss, dtype_hint=tf.float64), tf.float64)
-  # The window is a queue of fixed length, so that no shape depends on the round.
+  # A queue of fixed length: no shape depends on the round.
   losses = tf.concat([state.losses[1:], loss[tf.newaxis]], axis=0)
   num_losses = tf.minimum(state.num_losses + 1, rule.window)
   is_full = tf.equal(num_losses, rule.window)

@@ -1,9 +1,9 @@
-"""Where a process keeps its two rates, and what loss it reports.
+"""A process around another one, whose two rates it sets from round to round.
 
-`decay` wraps processes of any kind. What it has to know of one is here, for the
-processes of this package and for those of `tff.learning`.
-
-A process around another one, whose rates it sets from round to round.
+`decay` and `schedules` wrap processes of any kind. What they share is here:
+where a process keeps gamma and eta and what loss it reports (`RateAccess`,
+`find_loss`), for the processes of this package and those of `tff.learning`; and
+the wrapping itself (`WrappedProcess`, `build_computations`).
 """
 
 import collections
@@ -211,6 +211,10 @@ def build_computations(
     advance_fn: Maps (outer state before the round, inner state and metrics
       after it) to the outer state and metrics after it.
   """
+  # A round is the inner `next`, as it is, and then one local computation at the
+  # server that sees the outer state of before and what the inner round gave.
+  # It broadcasts and aggregates nothing of its own, so the whole still has the
+  # form that `execution` compiles.
   wrap = tff.tensorflow.computation(wrap_fn, state_type)
   full_type = wrap.type_signature.result
   advance = tff.tensorflow.computation(
