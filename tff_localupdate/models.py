@@ -1,7 +1,7 @@
 """A functional model as pure functions: its weights, and losses of them.
 
-`tff.learning.models.FunctionalModel` keeps no variables. Its weights are checked
-once when a process is built (`checked_weights`); inside the process they are
+`tff.learning.models.FunctionalModel` keeps no variables. Its weights are
+checked once when a process is built (`checked_weights`); inside it they are
 values, and `build_model_losses` gives the losses as functions of them.
 """
 

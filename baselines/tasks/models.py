@@ -1,9 +1,9 @@
-"""Initial weights with Keras's distributions, drawn by NumPy.
+"""What the tasks' models are made of: initial weights, losses, metrics.
 
-A draw depends on the generator alone, not on TensorFlow's kernels, devices or
-global seeds. Source: `tf.keras.initializers` of Keras 2.14.
-
-`FunctionalModel`s without variables, and the losses of the tasks.
+Models are `FunctionalModel`s without variables. Initial weights have Keras's
+distributions (`tf.keras.initializers` of Keras 2.14) but are drawn by NumPy: a
+draw depends on the generator alone, not on TensorFlow's kernels, devices or
+global seeds.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,11 +1,9 @@
-"""Speeches to sequences of character tokens, in bulk.
+"""Next-character prediction on Shakespeare's roles, as TFF's baseline task.
 
-Equals the preprocessing of `tff.simulation.baselines.shakespeare` without its
-shuffling: bytes looked up in the 86-character vocabulary of TFF's text
-tutorial, one beginning and one end token per speech, padded to a multiple of
-81, cut into sequences of 81; inputs are the first 80, labels the last 80.
-
-Next-character prediction on Shakespeare's roles, as TFF's baseline task.
+Data: the preprocessing of `tff.simulation.baselines.shakespeare` without its
+shuffling. Bytes are looked up in the 86-character vocabulary of TFF's text
+tutorial, with one beginning and one end token per speech, padded to a multiple
+of 81, cut into sequences of 81; inputs are the first 80, labels the last 80.
 
 Model: McMahan et al., AISTATS 2017 (https://arxiv.org/abs/1602.05629): an
 embedding of 8, two LSTM layers of 256, logits for 90 tokens at each of 80
@@ -117,7 +115,7 @@ def build_lstm(
     seed: Seed of the initial weights.
     dtype: Their dtype.
     sequence_length: L, tokens of an example.
-    layer_fn: The LSTM layer, as `lstm.lstm_layer`.
+    layer_fn: The LSTM layer, as `layers.lstm_layer`.
 
   Returns:
     A model from tokens int64 [B, L] to logits [B, L, 90]; labels are int64

@@ -120,7 +120,7 @@ def build_logistic(
     sum_gradients: Whether gradients are sums over the batch.
     seed: Seed of the initial weights.
     dtype: Their dtype.
-    sums_fn: The product, as `lookups.weighted_sums`.
+    sums_fn: The product, as `layers.weighted_sums`.
 
   Returns:
     A model from words int16 [B, 128, 2] to logits [B, T]; labels are uint8

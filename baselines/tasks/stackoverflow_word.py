@@ -108,8 +108,8 @@ def build_lstm(
     num_words: Words of the vocabulary, V.
     seed: Seed of the initial weights.
     dtype: Their dtype.
-    rows_fn: The lookup, as `lookups.rows_of`.
-    layer_fn: The LSTM layer, as `lstm.lstm_layer`.
+    rows_fn: The lookup, as `layers.rows_of`.
+    layer_fn: The LSTM layer, as `layers.lstm_layer`.
 
   Returns:
     A model from tokens int32 [B, 20] to logits [B, 20, V + 4]; labels are int32

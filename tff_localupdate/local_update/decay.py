@@ -1,7 +1,7 @@
 """LocalUpdateDecay: Algorithm 3 of Charles and Konecny (2020), section 7.
 
 Around any process: when its loss stops falling, both of its rates decay. The
-rule for when is in `plateau`, what is known of the process in `rate_access`.
+rule for when is in `plateau`; how a process is wrapped, in `rates`.
 """
 
 from collections.abc import Callable
@@ -108,13 +108,13 @@ def build_local_update_decay(
       argument besides its state, such as those of this package and of
       `tff.learning`.
     loss_fn: Maps the metrics of a round, as TensorFlow sees them, to f_t, a
-      scalar; NaN if there is none. None is `rate_access.find_loss`; mind what
+      scalar; NaN if there is none. None is `rates.find_loss`; mind what
       it says about the loss of `tff.learning`.
     rule: When the rates decay; None is `plateau.PlateauRule()`, the settings of
       the paper's experiments.
     client_decay: alpha, in (0, 1].
     server_decay: beta, in (0, 1].
-    rates: How to read and write the rates; None is `rate_access.find_rates`.
+    rates: How to read and write the rates; None is `rates.find_rates`.
     server_rule: When the server rate decays, if not by `rule`; both have to be
       the callback's.
     min_client_learning_rate: The floor of gamma; the callback's rule only.

@@ -157,7 +157,7 @@ def build_scheduled(
       argument besides its state.
     client_schedule: That of gamma.
     server_schedule: That of eta.
-    rates: How to read and write the rates; None is `rate_access.find_rates`.
+    rates: How to read and write the rates; None is `rates.find_rates`.
 
   Returns:
     The process.
