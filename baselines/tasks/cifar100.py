@@ -1,10 +1,11 @@
 """CIFAR-100 dealt to clients by Pachinko allocation, as TFF's baseline task.
 
-The network is ResNet-18 with group normalization. A 7x7 convolution (64) and a 3x3 pool, both with stride 2; eight blocks of two
-3x3 convolutions (2 x 64, 2 x 128, 2 x 256, 2 x 512), all with stride 1, each
-convolution after normalization and ReLU (the first of all has none of its own);
-a 1x1 convolution with normalization where a shortcut changes width; mean over
-the pixels; a dense layer. 11,227,812 parameters for 100 classes.
+The network is ResNet-18 with group normalization. A 7x7 convolution (64) and a
+3x3 pool, both with stride 2; eight blocks of two 3x3 convolutions (2 x 64, 2 x
+128, 2 x 256, 2 x 512), all with stride 1, each convolution after normalization
+and ReLU (the first of all has none of its own); a 1x1 convolution with
+normalization where a shortcut changes width; mean over the pixels; a dense
+layer. 11,227,812 parameters for 100 classes.
 
 Source: `tff.simulation.baselines.cifar100` 0.87.0, model `resnet18`; He et al.
 (https://arxiv.org/abs/1603.05027), with the normalization of Wu and He
@@ -19,10 +20,10 @@ with x' the kernels and the last bias, in training and in evaluation, as TFF's
 model has it; the model `resnet18_unpenalized` leaves the second term out.
 
 Source: `tff.simulation.baselines.cifar100`. Departures: the output is
-log-probabilities (minus the penalty, see `models.penalized_loss`)
-where TFF's model ends with a softmax; the loss is the same number. Clients hold
-bytes that the model standardizes, a quarter of the memory. The random crops and
-flips that TFF offers for training are not there: by default it makes none.
+log-probabilities (minus the penalty, see `models.penalized_loss`) where TFF's
+model ends with a softmax; the loss is the same number. Clients hold bytes that
+the model standardizes, a quarter of the memory. The random crops and flips that
+TFF offers for training are not there: by default it makes none.
 """
 
 from collections.abc import Iterator, Sequence
