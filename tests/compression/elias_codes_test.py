@@ -73,9 +73,9 @@ def test_run_length_refuses_places_after_the_vector():
 
 def test_integers_of_32_bits_are_refused():
   # 2^32 - 1 is no index of the zigzag code, whose largest is 2^31 - 1.
-  data = codes.bit_strings.pack(np.array([2**32 - 1]), np.array([63]))
+  data = codes.pack(np.array([2**32 - 1]), np.array([63]))
   assert codes.EliasGammaCode().decode(data, 1) == [2**31 - 1]
-  data = codes.bit_strings.pack(
+  data = codes.pack(
       np.array([1, 0, 2**31]), np.array([1, 1, 63])
   )
   with pytest.raises(codes.DecodingError, match='magnitude above 2147483647'):

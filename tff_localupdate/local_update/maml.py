@@ -208,7 +208,7 @@ def build_maml(
 
   LocalUpdate with another work of the client: q_t^i is the gradient of
   m_K(x_t), the loss of client i after K local steps of rate gamma_t that start
-  at x_t, differentiated through these steps; `maml.maml_gradient` defines it.
+  at x_t, differentiated through these steps; see `surrogate.maml_gradient`.
   Everything else, state and metrics included, is that of
   `process.build_local_update`, with batches of leaves [K + 1, B, ...]: K for
   the steps, and the last for the loss at their end. For full-gradient steps

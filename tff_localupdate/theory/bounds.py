@@ -1,9 +1,23 @@
 """Section 6: how far apart the minimizers of the surrogate losses are.
 
-All distances are Euclidean. The paper's printed constants are lost: what is
-marked derived was derived anew along the surviving proofs, and house where a
-constant was chosen. All of them hold, and are compared with exact distances in
-the tests; they may be smaller or larger than the printed ones.
+Source: Charles and Konecny (2020), section 6, on quadratic losses. All
+distances are Euclidean, phi_lam = phi_{K,lam}, x*_gamma = x*(gamma,
+Theta_{1:K}), and x* = x*_0.
+
+The idea of every bound is the identity of `surrogate.minimizer_shift`:
+x*(gamma, Theta) - x* is an average of c_i - c, weighted by how far the
+surrogate's Hessians, scaled to gamma = 0, are from the A_i. If all clients
+share their minimizer (sigma_c = 0), nothing moves; else it moves by as much as
+the spectrum of Q_i is bent between mu and L.
+
+Arguments, the same throughout: `constants` are mu, L, sigma_A, sigma_c of the
+population, `num_steps` is K, every rate is gamma with 0 <= gamma < 1/L. All
+functions raise ValueError if one of them is out of its range.
+
+Departures: the paper's printed constants are lost. What is marked derived was
+derived anew along the surviving proofs, and house where a constant was chosen.
+All of them hold, and are compared with exact distances in the tests; they may
+be smaller or larger than the printed ones.
 """
 
 import math
@@ -23,21 +37,10 @@ def surrogate_loss_limit(
 ) -> float:
   """Returns (1/(2 gamma)) E||x - c_i||^2, the limit of ftilde (Lemma 15).
 
-  For 0 < gamma < 1/L the surrogate loss at x for Theta_{1:K} grows with K to
-  this value, so its minimizer tends to c, the mean of the clients' minimizers.
-  The lemma does not say that c is farther from x* than the minimizers on the
-  way, which is false.
-
-  Args:
-    population: The clients.
-    x: The point, [d].
-    client_learning_rate: gamma, 0 < gamma < 1/L.
-
-  Returns:
-    The bound.
-
-  Raises:
-    ValueError: If `client_learning_rate` is out of its range.
+  For 0 < gamma < 1/L the surrogate loss at x, [d], for Theta_{1:K} grows with K
+  to this value, so its minimizer tends to c, the mean of the clients'
+  minimizers. The lemma does not say that c is farther from x* than the
+  minimizers on the way, which is false.
   """
   arguments.check_positive('client_learning_rate', client_learning_rate)
   quadratics.check_below_inverse(
@@ -57,25 +60,15 @@ def distance_bound(
       (L/mu) ((1 - s)/s) sigma_c (1 + sigma_A/mu)
       s = sum_k theta_k (1 - gamma L)^{k-1} / sum_k theta_k
 
-  Derived: the printed constants may differ.
-
-  Args:
-    constants: mu, L, sigma_A, sigma_c.
-    theta: The Theta weights.
-    client_learning_rate: gamma < 1/L.
-
-  Returns:
-    The bound; 0 if gamma = 0, Theta = Theta_1 or sigma_c = 0.
-
-  Raises:
-    ValueError: If `client_learning_rate` is out of its range.
+  Derived. It is 0 if gamma = 0, Theta = Theta_1 or sigma_c = 0.
   """
   smoothness = constants.smoothness
   quadratics.check_below_inverse(client_learning_rate, smoothness)
   if not constants.heterogeneity:  # Whatever underflows below.
     return 0.0
+  # The powers (1 - gamma L)^k = e^{k log_ratio}. 1 - s is summed by itself, by
+  # expm1, which keeps its digits at small gamma.
   log_ratio = math.log1p(-client_learning_rate * smoothness)
-  # 1 - s by itself, which keeps its digits at small gamma.
   missing = -math.fsum(
       weight * math.expm1(step * log_ratio)
       for step, weight in enumerate(theta.weights)
@@ -94,22 +87,11 @@ def fed_avg_distance_bound(
     num_steps: int,
     client_learning_rate: float,
 ) -> float:
-  """Returns a bound on ||x*(gamma, Theta_{1:K}) - x*|| (Theorem 17).
+  """Returns a bound on ||x*_gamma - x*|| (Theorem 17).
 
-      ((K L - phi_{K,L}(gamma)) / phi_{K,mu}(gamma)) sigma_c (1 + sigma_A/mu)
+      ((K L - phi_L(gamma)) / phi_mu(gamma)) sigma_c (1 + sigma_A/mu)
 
-  Derived: the surviving proof has the same terms, the constants may differ.
-
-  Args:
-    constants: mu, L, sigma_A, sigma_c.
-    num_steps: K.
-    client_learning_rate: gamma < 1/L.
-
-  Returns:
-    The bound.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  Derived: the surviving proof has the same terms.
   """
   numerator = spectrum.phi_difference(
       num_steps, constants.smoothness, 0.0, client_learning_rate
@@ -123,22 +105,12 @@ def fed_avg_distance_bound(
 def linear_rate_distance_bound(
     constants: quadratics.PopulationConstants, epsilon: float
 ) -> float:
-  """Returns a bound on ||x*(gamma, Theta_{1:K}) - x*|| (Corollary 19).
+  """Returns a bound on ||x*_gamma - x*|| (Corollary 19).
 
       (eps/(1 - eps)) (L/mu) sigma_c (1 + sigma_A/mu)
 
-  for every gamma up to `rates.max_linear_rate(eps, K, L)`. Derived: the
-  printed constants may differ.
-
-  Args:
-    constants: mu, L, sigma_A, sigma_c.
-    epsilon: eps, with 0 <= eps <= 1 - e^{-K} and eps < 1.
-
-  Returns:
-    The bound.
-
-  Raises:
-    ValueError: If `epsilon` is not in [0, 1).
+  for every gamma up to `convergence.max_linear_rate(eps, K, L)`, so 0 <= eps <=
+  1 - e^{-K} and eps < 1. Derived.
   """
   arguments.check_decay('epsilon', epsilon)
   quotient = epsilon / (1.0 - epsilon)
@@ -156,20 +128,8 @@ def path_bound(
       ((phi_L(gamma_1) - phi_L(gamma_2)) / phi_mu(gamma_1)) sigma_c
           (1 + phi_L(gamma_2) / phi_mu(gamma_2))
 
-  with phi_lam = phi_{K,lam} and x*_gamma = x*(gamma, Theta_{1:K}). Derived: the
-  quotient phi_L/phi_mu is in the text, the constants may differ.
-
-  Args:
-    constants: mu, L, sigma_A, sigma_c.
-    num_steps: K.
-    first_rate: gamma_1.
-    second_rate: gamma_2, with gamma_1 <= gamma_2 < 1/L.
-
-  Returns:
-    The bound.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  for `first_rate` gamma_1 <= `second_rate` gamma_2. Derived: the quotient
+  phi_L/phi_mu is in the text.
   """
   mu, smoothness = constants.strong_convexity, constants.smoothness
   numerator = spectrum.phi_difference(
@@ -189,22 +149,14 @@ def path_constant(
 ) -> float:
   """Returns C with ||x*_{gamma_1} - x*_{gamma_2}|| <= C |gamma_1 - gamma_2|.
 
-      C = (K/2) kappa L (1 + kappa) sigma_c          (Corollary 22)
+      C = (K/2) kappa L (1 + kappa) sigma_c          (Corollary 22, house)
 
-  for all rates below 1/L: along gamma_t = c/t successive minimizers of
-  Theta_{1:K} are C c/(t (t + 1)) apart at most. House: the constant is chosen
-  here, the printed one is lost.
-
-  Args:
-    constants: mu, L, sigma_A, sigma_c.
-    num_steps: K.
-
-  Returns:
-    C.
-
-  Raises:
-    ValueError: If `num_steps` is not a whole number that is at least 1.
+  for all rates below 1/L: along gamma_t = c/t successive minimizers are
+  C c/(t (t + 1)) apart at most.
   """
+  # From Theorem 21, with phi_L <= kappa phi_mu. The slope of phi_L is
+  # -L^2 sum_j (j + 1) r^j over j <= K - 2, r = 1 - gamma L. Its falling weights
+  # r^j give j + 1 a mean of at most K/2, so |phi_L'| <= L (K/2) phi_L.
   arguments.check_count('num_steps', num_steps)
   kappa = constants.condition_number
   return (
@@ -219,20 +171,7 @@ def lipschitz_path_bound(
     first_rate: float,
     second_rate: float,
 ) -> float:
-  """Returns C |gamma_1 - gamma_2| of Corollary 22; see `path_constant`.
-
-  Args:
-    constants: mu, L, sigma_A, sigma_c.
-    num_steps: K.
-    first_rate: gamma_1 < 1/L.
-    second_rate: gamma_2 < 1/L.
-
-  Returns:
-    The bound.
-
-  Raises:
-    ValueError: If an argument is out of its range.
-  """
+  """Returns C |gamma_1 - gamma_2| of Corollary 22; see `path_constant`."""
   for rate in (first_rate, second_rate):
     quadratics.check_below_inverse(rate, constants.smoothness)
   return path_constant(constants, num_steps) * abs(first_rate - second_rate)

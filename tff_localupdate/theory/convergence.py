@@ -1,18 +1,38 @@
-"""Rules for the two rates, and the spectra of surrogate losses behind them.
+"""Section 7: with which rates LocalUpdate comes near a minimizer, how fast.
 
-For Theta_{1:K}. How fast the process converges with these rates is in
-`convergence`.
+Source: Charles and Konecny (2020), section 7, for Theta_{1:K} on quadratic
+losses. Written mu_gamma = phi_{K,mu}(gamma), L_gamma = phi_{K,L}(gamma) (Lemma
+11), kappa_gamma = L_gamma/mu_gamma, x*_gamma = x*(gamma, Theta_{1:K}). Rounds
+are t = 1, 2, ..., from x_1.
 
-Section 7: how fast LocalUpdate comes near a minimizer, with which rates.
+Every theorem here unrolls one step. LocalUpdate is stochastic gradient descent
+on the surrogate loss, which is mu_gamma-convex and L_gamma-smooth, so for eta
+<= mu_gamma/L_gamma^2 (22) one round takes E||x_t - x*_gamma||^2 times 1 - eta
+mu_gamma and adds eta^2 V (Lemma 25). V is any number with
 
-For Theta_{1:K}, with mu_gamma = phi_{K,mu}(gamma), L_gamma = phi_{K,L}(gamma),
-x*_gamma = x*(gamma, Theta_{1:K}), and rounds t = 1, 2, ... from x_1. What the
-bounds need of the noise is V >= E||q_t - grad ftilde(x_t)||^2 along the
-iterates; the paper's V = K G^2/(M B) follows from its Assumption 4, which is
-lost. Mind that differences between clients are part of V, and that B does not
-reduce them.
+    V >= E||q_t - grad ftilde(x_t)||^2        along the iterates.
+
+The paper's V = K G^2/(M B) follows from its Assumption 4, which is lost. Mind
+that differences between clients are part of V, and that B does not reduce them.
+
+Arguments, the same throughout:
+
+    constants             mu, L, sigma_A, sigma_c of the population
+    num_steps             K
+    client_learning_rate  gamma, 0 <= gamma < 1/L; where it decays, gamma_1
+    server_learning_rate  eta, within (22)
+    round_num             t, a whole number that is at least 1
+    distance_squared      ||x_1 - x*_gamma||^2, not negative, or its expectation
+    update_variance       V, not negative
+
+All functions raise ValueError if one of these is out of its range.
+
+Departures: the printed constants of Theorems 27 to 29 are lost. Those marked
+"house" were chosen here such that the theorem holds, which the tests compare
+with exact moments.
 """
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -40,24 +60,17 @@ class InverseTimeRate(NamedTuple):
     return self.scale / (round_num + self.offset)
 
 
+# The client rate: up to where phi is nearly linear in lam.
+
+
 def max_linear_rate(
     epsilon: float, num_steps: int, eigenvalue: float
 ) -> float:
   """Returns the largest gamma at which phi is nearly what it is at 0.
 
-  If 0 <= eps <= 1 - e^{-K} and gamma <= ln(1/(1 - eps))/(K lam), the value
-  returned, then (1 - eps) K lam <= phi_{K,lam}(gamma) <= K lam (Lemma 18).
-
-  Args:
-    epsilon: eps.
-    num_steps: K.
-    eigenvalue: lam, positive.
-
-  Returns:
-    The limit, at most 1/lam.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  If 0 <= eps <= 1 - e^{-K}, eps < 1, and gamma <= ln(1/(1 - eps))/(K lam), the
+  value returned, then (1 - eps) K lam <= phi_{K,lam}(gamma) <= K lam (Lemma
+  18). It is at most 1/lam; lam = `eigenvalue` is positive.
   """
   arguments.check_count('num_steps', num_steps)
   arguments.check_positive('eigenvalue', eigenvalue)
@@ -75,16 +88,7 @@ def min_epsilon(
 ) -> float:
   """Returns the least eps of Lemma 18 for gamma: 1 - exp(-gamma K lam).
 
-  Args:
-    client_learning_rate: gamma, not negative.
-    num_steps: K.
-    eigenvalue: lam, positive.
-
-  Returns:
-    eps, which Lemma 18 admits if gamma <= 1/lam.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  The inverse of `max_linear_rate`; the lemma admits it if gamma <= 1/lam.
   """
   arguments.check_count('num_steps', num_steps)
   arguments.check_positive('eigenvalue', eigenvalue)
@@ -92,24 +96,18 @@ def min_epsilon(
   return -math.expm1(-client_learning_rate * num_steps * eigenvalue)
 
 
+# The server rate, which the curvature of the surrogate loss limits.
+
+
+# Kept, because a bound asks for the same numbers in every round. By type too:
+# 1.0 steps are refused whether or not 1 step was asked for before.
+@functools.lru_cache(maxsize=256, typed=True)
 def surrogate_constants(
     constants: quadratics.PopulationConstants,
     num_steps: int,
     client_learning_rate: float,
 ) -> tuple[float, float]:
-  """Returns mu_gamma and L_gamma.
-
-  Args:
-    constants: mu, L, sigma_A, sigma_c.
-    num_steps: K.
-    client_learning_rate: gamma < 1/L.
-
-  Returns:
-    The two bounds on the eigenvalues of the surrogate's Hessian (Lemma 11).
-
-  Raises:
-    ValueError: If an argument is out of its range.
-  """
+  """Returns mu_gamma and L_gamma, bounds on the surrogate's Hessian."""
   quadratics.check_below_inverse(
       client_learning_rate, constants.smoothness
   )
@@ -126,19 +124,7 @@ def max_server_rate(
     num_steps: int,
     client_learning_rate: float,
 ) -> float:
-  """Returns mu_gamma/L_gamma^2, the largest eta of the theorems (22).
-
-  Args:
-    constants: mu, L, sigma_A, sigma_c.
-    num_steps: K.
-    client_learning_rate: gamma < 1/L.
-
-  Returns:
-    The limit on eta.
-
-  Raises:
-    ValueError: If an argument is out of its range.
-  """
+  """Returns mu_gamma/L_gamma^2, the largest eta of the theorems (22)."""
   mu, smoothness = surrogate_constants(
       constants, num_steps, client_learning_rate
   )
@@ -152,19 +138,7 @@ def decaying_server_rate(
 ) -> InverseTimeRate:
   """Returns eta_t = 2/(mu_gamma (t + xi)) of Theorem 27.
 
-  With xi = 2 kappa_gamma^2 - 1, so that eta_1 is mu_gamma/L_gamma^2. House: the
-  printed xi is lost.
-
-  Args:
-    constants: mu, L, sigma_A, sigma_c.
-    num_steps: K.
-    client_learning_rate: gamma < 1/L.
-
-  Returns:
-    The server rate.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  With xi = 2 kappa_gamma^2 - 1 (house), so that eta_1 is the largest of (22).
   """
   mu, smoothness = surrogate_constants(
       constants, num_steps, client_learning_rate
@@ -180,27 +154,20 @@ def decaying_rates(
   """Returns gamma_t and eta_t of Theorem 29, with which x_t reaches x*.
 
       gamma_t = gamma_1 (1 + xi)/(t + xi),   eta_t = 4/(m (t + xi))
-      m = phi_{K,mu}(gamma_1),               xi = 4 (K L/m)^2 - 1
-
-  House: the printed constants are lost.
-
-  Args:
-    constants: mu, L, sigma_A, sigma_c.
-    num_steps: K.
-    client_learning_rate: gamma_1 < 1/L.
-
-  Returns:
-    The client rate and the server rate.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+      m = phi_{K,mu}(gamma_1),               xi = 4 (K L/m)^2 - 1      (house)
   """
+  # As gamma falls, mu_gamma grows from m and L_gamma grows to K L at most. So
+  # m and K L serve for all rounds, and eta_1 = 4/(m (1 + xi)) = m/(K L)^2 is
+  # within (22) in each of them.
   mu, _ = surrogate_constants(constants, num_steps, client_learning_rate)
   xi = 4.0 * (num_steps * constants.smoothness / mu) ** 2 - 1.0
   return (
       InverseTimeRate(client_learning_rate * (1.0 + xi), xi),
       InverseTimeRate(4.0 / mu, xi),
   )
+
+
+# The theorems.
 
 
 def one_round_bound(
@@ -216,19 +183,7 @@ def one_round_bound(
 
       (1 - eta mu_gamma) E||x_t - x*_gamma||^2 + eta^2 V
 
-  Args:
-    constants: mu, L, sigma_A, sigma_c.
-    num_steps: K.
-    client_learning_rate: gamma < 1/L.
-    server_learning_rate: eta, within (22).
-    distance_squared: E||x_t - x*_gamma||^2.
-    update_variance: V.
-
-  Returns:
-    The bound.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  Here `distance_squared` is E||x_t - x*_gamma||^2.
   """
   return constant_rate_bound(
       constants,
@@ -257,25 +212,11 @@ def constant_rate_bound(
       r = 1 - eta mu_gamma
 
   Derived: Lemma 25 applied t - 1 times.
-
-  Args:
-    constants: mu, L, sigma_A, sigma_c.
-    num_steps: K.
-    client_learning_rate: gamma < 1/L.
-    server_learning_rate: eta, within (22).
-    round_num: t.
-    distance_squared: ||x_1 - x*_gamma||^2.
-    update_variance: V.
-
-  Returns:
-    The bound.
-
-  Raises:
-    ValueError: If an argument is out of its range.
   """
   _check_round(round_num, distance_squared, update_variance)
   arguments.check_not_negative('server_learning_rate', server_learning_rate)
   limit = max_server_rate(constants, num_steps, client_learning_rate)
+  # Room for rounding: who asks for the limit itself must get it.
   if server_learning_rate > limit * (1.0 + 1e-12):
     raise ValueError(
         f'server_learning_rate must be at most {limit}, mu_gamma/L_gamma^2, '
@@ -283,6 +224,7 @@ def constant_rate_bound(
     )
   mu, _ = surrogate_constants(constants, num_steps, client_learning_rate)
   power = (1.0 - server_learning_rate * mu) ** (round_num - 1)
+  # eta^2 V times the geometric sum 1 + r + ... + r^{t-2}.
   noise = server_learning_rate * update_variance / mu
   return power * distance_squared + noise * (1.0 - power)
 
@@ -300,28 +242,18 @@ def decaying_rate_bound(
 
       max{4 V/mu_gamma^2, (1 + xi) ||x_1 - x*_gamma||^2} / (t + xi)
 
-  with eta_t and xi of `rates.decaying_server_rate`. House: of the printed form
+  with eta_t and xi of `decaying_server_rate`. House: of the printed form only
   the rate O(1/t) is sure.
-
-  Args:
-    constants: mu, L, sigma_A, sigma_c.
-    num_steps: K.
-    client_learning_rate: gamma < 1/L.
-    round_num: t.
-    distance_squared: ||x_1 - x*_gamma||^2.
-    update_variance: V.
-
-  Returns:
-    The bound.
-
-  Raises:
-    ValueError: If an argument is out of its range.
   """
   _check_round(round_num, distance_squared, update_variance)
   mu, _ = surrogate_constants(constants, num_steps, client_learning_rate)
   xi = decaying_server_rate(
       constants, num_steps, client_learning_rate
   ).offset
+  # With nu for the maximum, D_t <= nu/(t + xi) by induction: it holds at t = 1,
+  # and Lemma 25 with eta_t mu_gamma = 2/(t + xi) gives, for s = t + xi,
+  #   D_{t+1} <= (1 - 2/s) nu/s + 4 V/(mu_gamma s)^2
+  #           <= (s - 1) nu/s^2 <= nu/(s + 1).
   start = (1.0 + xi) * distance_squared
   return max(4.0 * update_variance / mu / mu, start) / (round_num + xi)
 
@@ -343,21 +275,7 @@ def true_minimizer_bound(
   for gamma <= ln(1/(1 - eps))/(K L), by Corollary 19. Taken at the least such
   eps, where eps/(1 - eps) = exp(gamma K L) - 1. The first term tends to 0, the
   second stays: with a constant gamma > 0 the process does not reach x*, unless
-  sigma_c = 0. House: the printed constants are lost.
-
-  Args:
-    constants: mu, L, sigma_A, sigma_c.
-    num_steps: K.
-    client_learning_rate: gamma < 1/L.
-    round_num: t.
-    distance_squared: ||x_1 - x*_gamma||^2, from the surrogate's minimizer.
-    update_variance: V.
-
-  Returns:
-    The bound.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  sigma_c = 0. House. `distance_squared` is taken from x*_gamma here too.
   """
   to_surrogate = decaying_rate_bound(
       constants,
@@ -391,23 +309,9 @@ def decaying_rates_bound(
       nu = max{(1 + xi) ||x_1 - x*_{gamma_1}||^2,
                32 V/m^2 + C^2 gamma_1^2 (1 + xi)}
 
-  with gamma_t, eta_t, m, xi of `rates.decaying_rates` and C of Corollary 22.
-  House: of the printed form the rate O(1/t) and its dependence on
-  ||x_1 - x*_1|| and kappa are sure.
-
-  Args:
-    constants: mu, L, sigma_A, sigma_c.
-    num_steps: K.
-    client_learning_rate: gamma_1 < 1/L.
-    round_num: t.
-    distance_squared: ||x_1 - x*_{gamma_1}||^2.
-    update_variance: V.
-
-  Returns:
-    The bound.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  with gamma_t, eta_t, m, xi of `decaying_rates` and C of Corollary 22
+  (`bounds.path_constant`). House: of the printed form only the rate O(1/t) and
+  its dependence on ||x_1 - x*_1|| and kappa are sure.
   """
   _check_round(round_num, distance_squared, update_variance)
   mu, _ = surrogate_constants(constants, num_steps, client_learning_rate)
@@ -415,6 +319,10 @@ def decaying_rates_bound(
       constants, num_steps, client_learning_rate
   )
   xi = client_rate.offset
+  # The iterates follow x*_{gamma_t}, itself on its way to x*. The first term
+  # bounds how far they are behind, as for Theorem 27 but with the target's step
+  # in each round, at most C (gamma_t - gamma_{t+1}), in nu. The second bounds
+  # how far the target is from x*, its place at gamma = 0.
   path = bounds.path_constant(constants, num_steps)
   noise = 32.0 * update_variance / mu / mu
   start_gap = path * client_learning_rate

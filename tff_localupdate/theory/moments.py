@@ -4,10 +4,27 @@ Every local step is an affine map of the point, drawn independently, so mean and
 second moment of x_t follow a linear recursion that needs no simulation. It
 covers sampling of clients and of mini-batches, any Theta, and rates that change
 from round to round or inside the inner loop.
+
+How it is made: an affine map of x is a matrix that acts on (x - r, 1), for a
+reference point r. Carried along with q, the sum that the client sends, step k
+of InnerLoop is a matrix S that acts on u = (x_k - r, q, 1). Its random part is
+independent of u, so
+
+    E u <- E[S] E u,   E[u u'] <- E[S E[u u'] S'],
+
+and E[S m S'] = E[S] m E[S]' + E[(S - E S) m (S - E S)'], the second term being
+the one that a batch of B draws divides by B. Then clients are averaged.
+
+Arguments, the same throughout: `sampling` says what is drawn, `theta` the
+weights, `client_learning_rate` gamma_t or K(Theta) rates of the inner loop,
+`server_learning_rate` eta_t, `reference` r, [d]. Functions raise ValueError if
+a rate is out of its range.
 """
 
 from collections.abc import Sequence
 import dataclasses
+import functools
+import itertools
 from typing import NamedTuple, Optional
 
 import numpy as np
@@ -85,6 +102,23 @@ class RoundSampling:
           f'of clients, found {self.clients_per_round}.'
       )
 
+  @functools.cached_property
+  def stacked(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A_z, A_z c_z and the weight of each example, [N, n, ...] each.
+
+    Clients with fewer examples than others are filled up with weight 0.
+    """
+    num_rows = max(len(client.centers) for client in self.clients)
+    shape = len(self.clients), num_rows
+    dimension = self.clients[0].centers.shape[1]
+    hessians = np.zeros((*shape, dimension, dimension))
+    offsets, weights = np.zeros((*shape, dimension)), np.zeros(shape)
+    for i, client in enumerate(self.clients):
+      size = len(client.centers)
+      hessians[i, :size], offsets[i, :size] = client.hessians, client.offsets
+      weights[i, :size] = 1.0 / size
+    return hessians, offsets, weights
+
 
 class RoundResult(NamedTuple):
   """What a round does to the moments.
@@ -112,20 +146,7 @@ def next_moments(
   Given x_t, a client's update has the mean G_i (x_t - r, 1) with an affine map
   G_i, and a second moment that the steps of InnerLoop carry along. Updates of
   different clients are independent given x_t; for distinct clients out of N,
-  E[q^i q^j'] is the mean over pairs i != j.
-
-  Args:
-    moments: The moments of x_t.
-    sampling: How clients and batches are drawn; P is uniform.
-    theta: The Theta weights.
-    client_learning_rate: gamma_t, or K(Theta) rates of the inner loop.
-    server_learning_rate: eta_t.
-
-  Returns:
-    The `RoundResult`.
-
-  Raises:
-    ValueError: If a rate is out of its range.
+  E[q^i q^j'] is the mean over pairs i != j. P is uniform.
   """
   arguments.check_not_negative('server_learning_rate', server_learning_rate)
   rates = spectrum.checked_rates(client_learning_rate, theta)
@@ -138,6 +159,7 @@ def next_moments(
   dimension = moments.mean.shape[0]
   cross = extended[:dimension] @ mean_map.T
   eta = server_learning_rate
+  # E||E[q_t | x_t]||^2. What E||q_t||^2 has beyond it is the variance.
   explained = np.trace(mean_map @ extended @ mean_map.T)
   new_second = moments.second - eta * (cross + cross.T) + eta**2 * second
   return RoundResult(
@@ -161,18 +183,10 @@ def stationary_moments(
 ) -> IterateMoments:
   """Returns the moments that constant rates lead to, whatever x_1 is.
 
-  Args:
-    reference: r, [d].
-    sampling: How clients and batches are drawn.
-    theta: The Theta weights.
-    client_learning_rate: gamma, or K(Theta) rates of the inner loop.
-    server_learning_rate: eta.
-
-  Returns:
-    The fixed point of `next_moments`, about r.
+  They are the fixed point of `next_moments`, about r.
 
   Raises:
-    ValueError: If there is none, because the second moment grows for ever.
+    ValueError: Also if there is none, because the second moment grows for ever.
   """
   reference = np.asarray(reference, np.float64)
   dimension = reference.shape[0]
@@ -213,48 +227,34 @@ def _extend(moments: IterateMoments) -> np.ndarray:
   return np.block([[moments.second, column], [column.T, np.ones((1, 1))]])
 
 
-def _stack(clients):
-  """Returns A_z, A_z c_z and the weight of each example, clients first.
-
-  Clients with fewer examples than others are filled up with weight 0.
-  """
-  num_rows = max(len(client.centers) for client in clients)
-  dimension = clients[0].centers.shape[1]
-  hessians = np.zeros((len(clients), num_rows, dimension, dimension))
-  offsets = np.zeros((len(clients), num_rows, dimension))
-  weights = np.zeros((len(clients), num_rows))
-  for i, client in enumerate(clients):
-    size = len(client.centers)
-    hessians[i, :size], offsets[i, :size] = client.hessians, client.offsets
-    weights[i, :size] = 1.0 / size
-  return hessians, offsets, weights
-
-
 def _client_updates(sampling, reference, extended, weights, rates):
   """Returns each client's map G with E[q | x] = G (x - r, 1), and E[q q'].
 
-  The pair of moments is that of u = (x_k - r, q, 1), which step k maps
-  linearly, by a matrix that depends on the batch.
+  For N clients [N, d, d + 1] and [N, d, d].
   """
+  # The pair of moments is that of u = (x_k - r, q, 1), from (x_t - r, 0, 1) on.
+  # `mean` maps (x_t - r, 1) to E u, so that it holds for every x_t at once.
   dimension = reference.shape[0]
-  hessians, offsets, shares = _stack(sampling.clients)
+  hessians, offsets, shares = sampling.stacked
   offsets = offsets - hessians @ reference
   start = np.zeros((2 * dimension + 1, dimension + 1))
   start[:dimension, :dimension] = np.eye(dimension)
   start[-1, -1] = 1.0
   mean, second = start, start @ extended @ start.T
-  for weight, rate in zip(weights, rates):
+  # Steps of the same weight and rate have the same matrices.
+  for (weight, rate), same in itertools.groupby(zip(weights, rates)):
     steps = _step_matrices(hessians, offsets, weight, rate)
     step = np.einsum('cn,cnij->cij', shares, steps)
-    mean, noise = step @ mean, 0.0
-    if sampling.batch_size is not None:
-      # A batch of B draws: the variance of one draw, divided by B.
-      changes = steps - step[:, np.newaxis]
-      spread = changes @ (
-          second[..., np.newaxis, :, :] @ np.swapaxes(changes, -1, -2)
-      )
-      noise = np.einsum('cn,cnij->cij', shares, spread) / sampling.batch_size
-    second = step @ second @ np.swapaxes(step, -1, -2) + noise
+    changes = steps - step[:, np.newaxis]
+    for _ in same:
+      mean, noise = step @ mean, 0.0
+      if sampling.batch_size is not None:
+        # A batch of B draws: the variance of one draw, divided by B.
+        spread = changes @ (
+            second[..., np.newaxis, :, :] @ np.swapaxes(changes, -1, -2)
+        )
+        noise = np.einsum('cn,cnij->cij', shares, spread) / sampling.batch_size
+      second = step @ second @ np.swapaxes(step, -1, -2) + noise
   update = slice(dimension, 2 * dimension)
   return mean[:, update], second[:, update, update]
 
@@ -275,6 +275,9 @@ def _mean_of_squares(means, mean_second, extended, sampling):
   """E[q_t q_t'] for the mean of M updates, from those of single clients."""
   num_drawn = sampling.clients_per_round
   mean_map = means.mean(axis=0)
+  # q_t q_t' has M terms of one client and M (M - 1) of two. Two drawn with
+  # replacement are independent given x_t; two distinct ones are any of the
+  # N (N - 1) ordered pairs, all but the N of one with itself.
   pairs = mean_map @ extended @ mean_map.T
   if not sampling.clients_with_replacement and num_drawn > 1:
     num_clients = len(means)

@@ -1,8 +1,16 @@
-"""The four numbers of a population on which the bounds depend.
+"""Quadratic losses: examples, clients made of them, populations of clients.
 
-Quadratic losses: examples, clients made of them, populations of clients.
+Everything that the theory says is about clients i ~ P with
 
-Random quadratic populations of given spectra and heterogeneity.
+    f_i(x) = 1/2 (x - c_i)' A_i (x - c_i) + tau_i,    f = E f_i
+
+A client is either given by its examples (`QuadraticExamples`), whose mean it
+is, or by A_i and c_i alone (`QuadraticPopulation`): Lemma 1 leads from one to
+the other, and tau_i is dropped. The bounds see only four numbers of a
+population, its `PopulationConstants`. At the end, random populations of given
+spectra and heterogeneity, to put the bounds to the test.
+
+Source: Charles and Konecny (2020), Lemma 1, Assumptions 2 and 3.
 """
 
 from collections.abc import Sequence
@@ -12,6 +20,12 @@ from typing import Optional
 import numpy as np
 
 from tff_localupdate import arguments
+
+# How far the two triangles of a Hessian may differ, relative to its largest
+# entry.
+_SYMMETRY_TOLERANCE = 1e-9
+# As many as halve an interval down to the last digit of a float.
+_BISECTIONS = 60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +66,7 @@ class PopulationConstants:
 
   @property
   def heterogeneity(self) -> float:
-    """sigma_c (1 + sigma_A/mu), to which most distance bounds are in scale."""
+    """sigma_c (1 + sigma_A/mu), of which most bounds are multiples."""
     return self.center_deviation * (
         1.0 + self.hessian_deviation / self.strong_convexity
     )
@@ -82,11 +96,6 @@ def check_below_inverse(
     )
 
 
-# How far the two triangles of a Hessian may differ, relative to its largest
-# entry.
-_SYMMETRY_TOLERANCE = 1e-9
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class QuadraticExamples:
   """One client: finitely many examples z, all equally likely under D_i.
@@ -97,8 +106,8 @@ class QuadraticExamples:
     hessians: A_z, float64 [n, d, d], symmetric.
     centers: c_z, float64 [n, d].
 
-  Departures: the paper asks every A_z to be positive definite. Only their mean
-  has to be here, for which `population_of` looks.
+  Departures: the paper asks every A_z to be positive definite. Here only their
+  mean has to be, which `population_of` checks.
 
   Raises:
     ValueError: If shapes do not fit or a number is not finite.
@@ -227,12 +236,7 @@ def population_of(
 ) -> QuadraticPopulation:
   """Returns the population of clients that are given by their examples.
 
-  Args:
-    clients: The clients.
-    probabilities: P, [N]; None is uniform.
-
-  Returns:
-    The population, with A_i and c_i of Lemma 1.
+  A_i and c_i are those of Lemma 1; `probabilities` are P, [N], None is uniform.
 
   Raises:
     ValueError: As `QuadraticPopulation`, also if a mean Hessian is singular.
@@ -255,17 +259,11 @@ def examples_of(population: QuadraticPopulation) -> list[QuadraticExamples]:
 
 
 def checked_matrices(name: str, matrices: np.ndarray) -> np.ndarray:
-  """Returns `matrices` in float64, exactly symmetric.
-
-  Args:
-    name: The name of the argument, for the error.
-    matrices: [..., d, d].
-
-  Returns:
-    The mean of each matrix and its transpose.
+  """Returns `matrices`, [..., d, d], in float64 and exactly symmetric.
 
   Raises:
-    ValueError: If the matrices are not square, finite and symmetric.
+    ValueError: If they are not square, finite and symmetric up to rounding; it
+      calls them `name`.
   """
   matrices = np.asarray(matrices, np.float64)
   if matrices.ndim < 2 or matrices.shape[-1] != matrices.shape[-2]:
@@ -295,7 +293,7 @@ def _check_definite(eigenvalues: np.ndarray) -> None:
 
 
 def _set_checked(owner: object, hessians_name: str, centers_name: str) -> None:
-  """Puts checked float64 arrays in the place of two fields."""
+  """Replaces two fields by checked float64 arrays."""
   hessians = checked_matrices(hessians_name, getattr(owner, hessians_name))
   centers = np.asarray(getattr(owner, centers_name), np.float64)
   if hessians.ndim != 3 or hessians.size == 0:
@@ -338,7 +336,7 @@ def _half_squares(hessians: np.ndarray, differences: np.ndarray) -> np.ndarray:
   return 0.5 * np.einsum('ni,nij,nj->n', differences, hessians, differences)
 
 
-_BISECTIONS = 60
+# Random populations.
 
 
 def random_spectra(
@@ -366,12 +364,7 @@ def random_spectra(
   """
   arguments.check_count('num_clients', num_clients)
   arguments.check_count('dimension', dimension)
-  arguments.check_positive('strong_convexity', strong_convexity)
-  if not smoothness >= strong_convexity:
-    raise ValueError(
-        f'smoothness must be at least strong_convexity, {strong_convexity}, '
-        f'found {smoothness}.'
-    )
+  check_spectrum(strong_convexity, smoothness)
   if num_clients * dimension == 1 and smoothness != strong_convexity:
     raise ValueError(
         f'smoothness must be strong_convexity, {strong_convexity}, for a '
@@ -403,9 +396,6 @@ def random_population(
     spectra: The eigenvalues of each A_i, positive, [N, d]; they are kept.
     center_deviation: sigma_c, which is met; 0 if N = 1.
     hessian_deviation: sigma_A, which is met by the choice of s; None is s = 1.
-
-  Returns:
-    The population.
 
   Raises:
     ValueError: If sigma_A cannot be reached by rotations, or another argument
@@ -452,9 +442,6 @@ def random_examples(
       A_z are positive definite; 0 if n = 1.
     offset_noise: The root of mean_z ||e_z||^2; 0 if n = 1.
 
-  Returns:
-    The clients.
-
   Raises:
     ValueError: If an argument is out of its range.
   """
@@ -468,6 +455,9 @@ def random_examples(
     noise = rng.normal(size=(num_examples, dimension, dimension))
     noise = _centered(noise + np.swapaxes(noise, 1, 2), 'hessian_noise',
                       hessian_noise)
+    # E_z of mean 0 between two factors R_i: the A_z keep the mean A_i, and stay
+    # positive definite as long as all ||E_z|| < 1. The offsets A_z c_z, not the
+    # c_z, have the mean A_i c_i that Lemma 1 asks for.
     noise *= hessian_noise / _size(np.linalg.norm(noise, 2, axis=(1, 2)).max())
     values, vectors = np.linalg.eigh(hessian)
     root = (vectors * np.sqrt(values)) @ vectors.T
@@ -507,7 +497,8 @@ def _random_rotations(rng, num_clients, dimension):
   base, _ = np.linalg.qr(rng.normal(size=(dimension, dimension)))
   skew = rng.normal(size=(num_clients, dimension, dimension))
   skew = skew - np.swapaxes(skew, 1, 2)
-  # Hermitian, with the eigenvalues of the rotation's generator.
+  # exp(s S) of a skew S is a rotation, on its way from I as s grows. i S is
+  # Hermitian with eigenvalues a_j, so exp(s S) has exp(-i s a_j).
   angles, vectors = np.linalg.eigh(1j * skew)
   largest = np.max(np.abs(angles), axis=1, keepdims=True)
   # Quarter turns at s = 1; more would come back.
@@ -522,7 +513,11 @@ def _random_rotations(rng, num_clients, dimension):
 
 
 def _find_turn(population_at, hessian_deviation):
-  """Returns s with sigma_A(s) = `hessian_deviation`, by bisection."""
+  """Returns s with sigma_A(s) = `hessian_deviation`, by bisection.
+
+  The clients' eigenvalues stay as they are; what grows with s is how far apart
+  their eigenvectors are.
+  """
   arguments.check_not_negative('hessian_deviation', hessian_deviation)
   low, high = 0.0, 1.0
   least, most = (

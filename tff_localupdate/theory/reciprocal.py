@@ -1,18 +1,27 @@
-"""Section 4: populations on a line whose surrogate minimizers are rational.
+"""Section 4: clients on a line, of which everything is known exactly.
 
 Each client is one number z > 0 with the loss f(x; z) = z x^2/2 - x, so its
-Hessian is z and its minimizer 1/z. Then
+Hessian is z and its minimizer 1/z. Then a client's update and the minimizer of
+the surrogate loss,
 
     q = Q(z) (z x - 1),   Q(z) = sum_k theta_k (1 - gamma z)^{k-1}
     x*(gamma, Theta) = E[Q(z)] / E[z Q(z)]
 
-are sums of moments of z. Rates are taken as the exact fractions that they are
-(a float too is one), and results are exact fractions.
+come from moments of z alone, since Q is a polynomial. Rates are taken as the
+exact fractions that they are (a float too is one), and minimizers are exact
+fractions.
 
-LocalUpdate on the populations of `reciprocal`: exact moments, and runs.
+The process is x_{t+1} = x_t - eta q_t with q_t the mean of M independent
+clients' updates, as in Figure 1, where M = 1. Given x_t it is affine in x_t
+with random coefficients, so its first two moments follow recursions in closed
+form.
 
-The iterates are x_{t+1} = x_t - eta q_t with q_t the mean of M independent
-clients' updates, as in Figure 1, where M = 1.
+Source: Charles and Konecny (2020), section 4 and Figure 1.
+
+Arguments, the same throughout: `law` holds the moments of an update,
+`client_learning_rate` is gamma, `server_learning_rate` eta, `start` x_1,
+`num_rounds` T, `clients_per_round` M. All functions raise ValueError if one of
+them is out of its range.
 """
 
 from collections.abc import Callable
@@ -102,20 +111,13 @@ def update_law(
 ) -> UpdateLaw:
   """Returns the exact moments of the update of a random client.
 
-  Args:
-    population: The distribution of z.
-    theta: The Theta weights.
-    client_learning_rate: gamma.
-
-  Returns:
-    The `UpdateLaw`.
-
   Raises:
-    ValueError: If gamma is negative, or so large that the surrogate loss is not
+    ValueError: Also if gamma is so large that the surrogate loss is not
       strictly convex.
   """
   arguments.check_not_negative('client_learning_rate', client_learning_rate)
   gamma = fractions.Fraction(client_learning_rate)
+  # Q and Q^2 as polynomials in z: every moment below is a sum of moments of z.
   factor = _update_polynomial(theta, gamma)
   square = _multiply(factor, factor)
   slope = _expectation(population, factor, 1)
@@ -125,6 +127,7 @@ def update_law(
         f'found {client_learning_rate} with the second derivative {slope}.'
     )
   minimizer = _expectation(population, factor, 0) / slope
+  # About the minimizer, q = a (x - x*) + r with r = a x* - b and E r = 0.
   # E[Q^2 z^m] for m = 0, 1, 2 give all second moments of a = z Q and b = Q.
   bb, ab, aa = (_expectation(population, square, m) for m in range(3))
   return UpdateLaw(
@@ -145,52 +148,15 @@ def surrogate_minimizer(
   return update_law(population, theta, client_learning_rate).minimizer
 
 
-def _update_polynomial(theta, gamma):
-  """The coefficients of Q(z), of z^0 first."""
-  coefficients = [fractions.Fraction(0)]
-  for weight in reversed(theta.weights):
-    coefficients = _multiply([fractions.Fraction(1), -gamma], coefficients)
-    coefficients[0] += fractions.Fraction(weight)
-  return coefficients
-
-
-def _multiply(first, second):
-  product = [fractions.Fraction(0)] * (len(first) + len(second) - 1)
-  for i, a in enumerate(first):
-    for j, b in enumerate(second):
-      product[i + j] += a * b
-  return product
-
-
-def _expectation(population, coefficients, shift):
-  """E[p(z) z^shift] for the polynomial p with these coefficients."""
-  return sum(
-      coefficient * population.moment(power + shift)
-      for power, coefficient in enumerate(coefficients)
-  )
-
-
 def expected_iterates(
     law: UpdateLaw,
     server_learning_rate: float,
     start: float,
     num_rounds: int,
 ) -> np.ndarray:
-  """Returns E x_1, ..., E x_{T+1} of the process, whatever M is.
+  """Returns E x_1, ..., E x_{T+1}, float64 [T + 1], whatever M is.
 
       E x_{t+1} - x*(gamma, Theta) = (1 - eta E a)(E x_t - x*(gamma, Theta))
-
-  Args:
-    law: The moments of an update.
-    server_learning_rate: eta.
-    start: x_1.
-    num_rounds: T.
-
-  Returns:
-    The means, float64 [T + 1].
-
-  Raises:
-    ValueError: If `server_learning_rate` is negative.
   """
   arguments.check_not_negative('server_learning_rate', server_learning_rate)
   contraction = 1.0 - server_learning_rate * float(law.slope)
@@ -206,25 +172,12 @@ def squared_distances(
     num_rounds: int,
     clients_per_round: int = 1,
 ) -> np.ndarray:
-  """Returns E (x_t - x*(gamma, Theta))^2 for t = 1, ..., T + 1.
+  """Returns E (x_t - x*(gamma, Theta))^2 of x_1, ..., x_{T+1}, float64.
 
   With e = x - x*(gamma, Theta), rho = 1 - eta E a:
 
       E e_{t+1}^2 = rho^2 E e_t^2
           + (eta^2/M) (Var a E e_t^2 + 2 Cov(a, r) E e_t + Var r)
-
-  Args:
-    law: The moments of an update.
-    server_learning_rate: eta.
-    start: x_1.
-    num_rounds: T.
-    clients_per_round: M, clients drawn independently.
-
-  Returns:
-    The second moments, float64 [T + 1].
-
-  Raises:
-    ValueError: If an argument is out of its range.
   """
   arguments.check_count('clients_per_round', clients_per_round)
   means = expected_iterates(law, server_learning_rate, start, num_rounds)
@@ -247,20 +200,12 @@ def stationary_variance(
     server_learning_rate: Rational,
     clients_per_round: int = 1,
 ) -> fractions.Fraction:
-  """Returns the variance to which that of x_t tends.
+  """Returns the variance to which that of x_t tends, an exact fraction.
 
       (eta^2/M) Var r / (1 - (1 - eta E a)^2 - (eta^2/M) Var a)
 
-  Args:
-    law: The moments of an update.
-    server_learning_rate: eta.
-    clients_per_round: M, clients drawn independently.
-
-  Returns:
-    The variance, an exact fraction.
-
   Raises:
-    ValueError: If it does not settle, because eta is 0 or too large.
+    ValueError: Also if it does not settle, because eta is 0 or too large.
   """
   arguments.check_count('clients_per_round', clients_per_round)
   eta = fractions.Fraction(server_learning_rate)
@@ -280,24 +225,15 @@ def tail_mean_error(
     num_averaged: int,
     clients_per_round: int = 1,
 ) -> float:
-  """Returns the standard error of the mean of n successive iterates.
+  """Returns the standard error of the mean of n = `num_averaged` last iterates.
 
   Once the iterates are stationary with variance v, those s rounds apart have
   the covariance v rho^s, rho = 1 - eta E a, so the variance of the mean is
 
       (v/n) (1 + (2/n) sum_{s=1}^{n-1} (n - s) rho^s)
 
-  Args:
-    law: The moments of an update.
-    server_learning_rate: eta.
-    num_averaged: n.
-    clients_per_round: M, clients drawn independently.
-
-  Returns:
-    The standard error.
-
   Raises:
-    ValueError: If an argument is out of its range.
+    ValueError: As `stationary_variance`.
   """
   arguments.check_count('num_averaged', num_averaged)
   variance = float(
@@ -324,27 +260,17 @@ def simulate(
 ) -> np.ndarray:
   """Runs LocalUpdate itself, Algorithms 1 and 2, on drawn clients.
 
-  Every point of an inner loop is an affine function of x_t. So the inner loops
-  of all rounds and clients run at once, on the two coefficients of that
-  function, before the rounds run one after the other.
-
-  Args:
-    population: The distribution of z.
-    theta: The Theta weights.
-    client_learning_rate: gamma.
-    server_learning_rate: eta.
-    start: x_1.
-    num_rounds: T.
-    clients_per_round: M, clients drawn independently.
-    seed: Of the draws. Runs that differ in rates or Theta draw the same
-      clients.
+  Runs of one `seed` that differ in rates or Theta draw the same clients.
 
   Returns:
     x_1, ..., x_{T+1}, float64 [T + 1].
   """
   uniform = np.random.default_rng(seed).random((num_rounds, clients_per_round))
   z = population.quantile(uniform)
-  # The point is scale x_t + shift, the update update_scale x_t + update_shift.
+  # Every point of an inner loop is an affine function of x_t. So the inner
+  # loops of all rounds and clients run at once, on the two coefficients of that
+  # function, before the rounds run one after the other. The point is
+  # scale x_t + shift, the update update_scale x_t + update_shift.
   scale, shift = np.ones_like(z), np.zeros_like(z)
   update_scale, update_shift = np.zeros_like(z), np.zeros_like(z)
   for weight in theta.weights:
@@ -360,3 +286,28 @@ def simulate(
     update = slope * iterates[-1] + offset
     iterates.append(iterates[-1] - server_learning_rate * update)
   return np.array(iterates)
+
+
+def _update_polynomial(theta, gamma):
+  """The coefficients of Q(z), of z^0 first."""
+  coefficients = [fractions.Fraction(0)]
+  for weight in reversed(theta.weights):
+    coefficients = _multiply([fractions.Fraction(1), -gamma], coefficients)
+    coefficients[0] += fractions.Fraction(weight)
+  return coefficients
+
+
+def _multiply(first, second):
+  product = [fractions.Fraction(0)] * (len(first) + len(second) - 1)
+  for i, a in enumerate(first):
+    for j, b in enumerate(second):
+      product[i + j] += a * b
+  return product
+
+
+def _expectation(population, coefficients, shift):
+  """E[p(z) z^shift] for the polynomial p with these coefficients."""
+  return sum(
+      coefficient * population.moment(power + shift)
+      for power, coefficient in enumerate(coefficients)
+  )

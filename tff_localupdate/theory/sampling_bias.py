@@ -6,6 +6,16 @@ a batch that is used again. Everything here is for one client of quadratic
 examples, with g_z(x) = A_z (x - c_z) and the covariance
 
     C(x) = mean_z(A_z g_z(x)) - A_i grad f_i(x)
+
+of an example's Hessian and gradient. With two steps, E[q] has one product of a
+Hessian of the second batch with a gradient of the first. It is A_i grad f_i(x)
+for independent batches; what is added to it is C(x)/B where both are the same
+batch, and -C(x)/(n - 1) where they are disjoint. (Derived.)
+
+Arguments, the same throughout: `client` has n examples in d dimensions, x is a
+point [d], `theta` the weights, `client_learning_rate` gamma or, as
+`ClientRate`, K(Theta) rates, `batch_size` B. Functions raise ValueError if one
+of them is out of its range.
 """
 
 import itertools
@@ -37,24 +47,12 @@ def epoch_bias(
     theta: theta_lib.Theta,
     client_learning_rate: float,
 ) -> np.ndarray:
-  """Returns E[q] - grad ftilde_i(x) for two batches out of a shuffled epoch.
+  """Returns E[q] - grad ftilde_i(x), [d], for two batches of a shuffled epoch.
 
       theta_2 gamma C(x) / (n - 1)
 
-  for K(Theta) = 2 disjoint batches, whatever their size. (Derived.) An epoch of
-  more steps has terms of higher order in gamma; see `epoch_update`.
-
-  Args:
-    client: The client, of n >= 2 examples.
-    x: The point, [d].
-    theta: The Theta weights, K(Theta) = 2.
-    client_learning_rate: gamma.
-
-  Returns:
-    The bias, [d].
-
-  Raises:
-    ValueError: If the client has one example, or K(Theta) is not 2.
+  for K(Theta) = 2 disjoint batches, whatever their size, and n >= 2. An epoch
+  of more steps has terms of higher order in gamma; see `epoch_update`.
   """
   _check_two_steps(theta)
   num_examples = len(client.centers)
@@ -72,24 +70,11 @@ def reuse_bias(
     client_learning_rate: float,
     batch_size: int,
 ) -> np.ndarray:
-  """Returns E[q] - grad ftilde_i(x) if both steps use the same batch.
+  """Returns E[q] - grad ftilde_i(x) if both steps use the same batch, [d].
 
       - theta_2 gamma C(x) / B
 
-  for K(Theta) = 2 and B draws with replacement. (Derived.)
-
-  Args:
-    client: The client.
-    x: The point, [d].
-    theta: The Theta weights, K(Theta) = 2.
-    client_learning_rate: gamma.
-    batch_size: B.
-
-  Returns:
-    The bias, [d].
-
-  Raises:
-    ValueError: If K(Theta) is not 2, or another argument is out of its range.
+  for K(Theta) = 2 and B draws with replacement.
   """
   _check_two_steps(theta)
   arguments.check_count('batch_size', batch_size)
@@ -105,20 +90,12 @@ def epoch_update(
     client_learning_rate: spectrum.ClientRate,
     batch_size: int = 1,
 ) -> np.ndarray:
-  """Returns E[q] over all orders in which a shuffled epoch may come.
+  """Returns E[q] over all orders in which a shuffled epoch may come, [d].
 
-  Args:
-    client: The client, of n examples.
-    x: The point, [d].
-    theta: The Theta weights, with K(Theta) B <= n.
-    client_learning_rate: gamma, or K(Theta) rates.
-    batch_size: B.
-
-  Returns:
-    E[q], [d], exact: by enumeration of all orders.
+  Exact, by enumeration.
 
   Raises:
-    ValueError: If the epoch is too short, or there are too many orders.
+    ValueError: Also if K(Theta) B > n, or there are too many orders.
   """
   arguments.check_count('batch_size', batch_size)
   num_examples, num_drawn = len(client.centers), theta.num_steps * batch_size
@@ -150,19 +127,11 @@ def run_batches(
 ) -> np.ndarray:
   """Runs InnerLoop (Algorithm 2) with given batches, many runs at once.
 
-  Args:
-    client: The client.
-    x: The point, [d].
-    theta: The Theta weights.
-    client_learning_rate: gamma, or K(Theta) rates.
-    batches: Whole numbers [R, K, B]: of each of R runs and each step, which
-      examples make the batch.
+  `batches` are whole numbers [R, K, B]: of each of R runs and each step, which
+  examples make the batch.
 
   Returns:
     q of each run, [R, d].
-
-  Raises:
-    ValueError: If a rate or the number of batches does not fit.
   """
   rates = spectrum.checked_rates(client_learning_rate, theta)
   batches = np.asarray(batches)
@@ -193,28 +162,14 @@ def maml_update(
     *,
     reuse: bool,
 ) -> np.ndarray:
-  """Returns E[q] of K-MAML with mini-batches of B draws with replacement.
+  """Returns E[q] of K-MAML with mini-batches of B draws with replacement, [d].
 
       q = (I - gamma A_{S'_1}) ... (I - gamma A_{S'_K}) g(X_K(x))
 
-  where X_K(x) is where K steps on batches S_1, ..., S_K lead, and the last
-  gradient has a batch of its own. If the Hessian products have batches S'_k of
-  their own, E[q] is `maml.maml_gradient`; if S'_k = S_k, as automatic
-  differentiation does, it is not. (Derived.)
-
-  Args:
-    client: The client.
-    x: The point, [d].
-    client_learning_rate: gamma.
-    num_steps: K.
-    batch_size: B.
-    reuse: Whether the Hessian products use the batches of the steps again.
-
-  Returns:
-    E[q], [d], exact.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  where X_K(x) is where K = `num_steps` steps on batches S_1, ..., S_K lead, and
+  the last gradient has a batch of its own. If the Hessian products have batches
+  S'_k of their own, E[q] is `surrogate.maml_gradient`; with `reuse`, S'_k =
+  S_k, as automatic differentiation does, it is not.
   """
   arguments.check_not_negative('client_learning_rate', client_learning_rate)
   arguments.check_count('num_steps', num_steps)

@@ -1,4 +1,19 @@
-"""Section 5: spectra of Q_i and of the surrogate's Hessian Q_i A_i."""
+"""Section 5: spectra of Q_i and of the surrogate's Hessian Q_i A_i.
+
+Source: Charles and Konecny (2020), section 5. Q_i is a polynomial in A_i, so
+  the
+two share their eigenvectors, and all that has to be known is what becomes of
+one eigenvalue lam of A_i, mu <= lam <= L:
+
+    Q_i:      q(lam) = sum_k theta_k (1 - gamma lam)^{k-1}     falls with lam
+    Q_i A_i:  lam q(lam)                                       may do either
+
+Arguments, the same throughout: `num_steps` is K, `theta` the weights,
+`eigenvalue` lam, `strong_convexity` mu and `smoothness` L with 0 < mu <= L, and
+`client_learning_rate` gamma; where it is a `ClientRate`, it may be a sequence
+gamma_1, ..., gamma_K(Theta), whose last entry changes nothing. All functions
+raise ValueError if one of them is out of its range.
+"""
 
 from collections.abc import Sequence
 import math
@@ -27,24 +42,16 @@ def phi(
       phi_{K,lam}(gamma) = (1 - (1 - gamma lam)^K) / gamma,   K lam at gamma = 0
                          = lam sum_{k=1}^K (1 - gamma lam)^{k-1}   (17), (18)
 
-  Exact to rounding at every gamma: the quotient loses all digits near 0, so
-  its numerator is taken by expm1 and log1p.
-
-  Args:
-    num_steps: K.
-    eigenvalue: lam, not negative; a number or an array.
-    client_learning_rate: gamma, not negative; a number or an array.
-
-  Returns:
-    The values, float64, of the shape to which the arguments broadcast.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  Exact to rounding at every gamma >= 0 and lam >= 0, numbers or arrays;
+  float64, of the shape to which the two broadcast.
   """
   arguments.check_count('num_steps', num_steps)
   eigenvalue = _checked_array('eigenvalue', eigenvalue)
   gamma = _checked_array('client_learning_rate', client_learning_rate)
   product = gamma * eigenvalue
+  # lam (1 - r^K)/u with u = gamma lam, r = 1 - u. Near u = 0 the quotient loses
+  # all digits, so r^K - 1 is expm1(K log1p(-u)). Beyond u = 1, r is negative:
+  # log|r| = log1p(u - 2), and the sign of r^K is that of its parity.
   with np.errstate(divide='ignore', invalid='ignore', over='ignore'):
     log_size = np.where(
         product < 1.0, np.log1p(-product), np.log1p(product - 2.0)
@@ -65,21 +72,8 @@ def phi_difference(
 ) -> float:
   """Returns phi_{K,lam}(gamma_1) - phi_{K,lam}(gamma_2) without cancellation.
 
-  With r = 1 - gamma_1 lam and r' = 1 - gamma_2 lam it is
-  lam sum_{k<K} (r^k - r'^k), every term of which is not negative. At
-  gamma_1 = 0 it is K lam - phi_{K,lam}(gamma_2), the numerator of Theorem 17.
-
-  Args:
-    num_steps: K.
-    eigenvalue: lam, positive.
-    first_rate: gamma_1, not negative.
-    second_rate: gamma_2, with gamma_1 <= gamma_2 < 1/lam.
-
-  Returns:
-    The difference, not negative.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  For 0 <= gamma_1 <= gamma_2 < 1/lam; it is not negative. At gamma_1 = 0 it is
+  K lam - phi_{K,lam}(gamma_2), the numerator of Theorem 17.
   """
   arguments.check_count('num_steps', num_steps)
   arguments.check_positive('eigenvalue', eigenvalue)
@@ -90,6 +84,8 @@ def phi_difference(
         f'first_rate must not be above second_rate, {second_rate}, found '
         f'{first_rate}.'
     )
+  # With r = 1 - gamma_1 lam and r' = 1 - gamma_2 lam it is lam sum_{k<K}
+  # (r^k - r'^k) = -lam sum_{k<K} r^k ((r'/r)^k - 1): no term is negative.
   powers = np.arange(num_steps)
   log_first = math.log1p(-first_rate * eigenvalue)
   log_ratio = math.log1p(
@@ -109,22 +105,13 @@ def update_eigenvalues(
       lam -> sum_k theta_k (1 - gamma lam)^{k-1},  with 0^0 = 1    (Lemma 6)
 
   and sum_k theta_k prod_{l<k} (1 - gamma_l lam) for a sequence of rates. Times
-  lam it is the eigenvalue of Q_i A_i (Lemma 10).
-
-  Args:
-    eigenvalues: lam, a number or an array.
-    theta: The Theta weights.
-    client_learning_rate: gamma, or a sequence of K(Theta) rates, of which the
-      last changes nothing.
-
-  Returns:
-    The values, of the shape of `eigenvalues`.
-
-  Raises:
-    ValueError: If a rate is negative or not finite, or there are not K of them.
+  lam it is the eigenvalue of Q_i A_i (Lemma 10). `eigenvalues` is a number or
+  an array; the result has its shape.
   """
   eigenvalues = np.asarray(eigenvalues, np.float64)
   rates = checked_rates(client_learning_rate, theta)
+  # Horner's rule, from the last step: q_k = theta_k + (1 - gamma_k lam)
+  # q_{k+1}.
   values = np.zeros_like(eigenvalues)
   for weight, rate in zip(reversed(theta.weights), reversed(rates)):
     values = weight + (1.0 - rate * eigenvalues) * values
@@ -139,21 +126,9 @@ def update_bounds(
 ) -> tuple[float, float]:
   """Returns the smallest and the largest eigenvalue that a Q_i can have.
 
-  At lam = L and lam = mu (Lemma 6). For Theta_K they are (1 - gamma L)^{K-1}
-  and (1 - gamma mu)^{K-1} (Lemma 7), for Theta_{1:K} phi_{K,L}(gamma)/L and
-  phi_{K,mu}(gamma)/mu (Lemma 8).
-
-  Args:
-    theta: The Theta weights.
-    strong_convexity: mu.
-    smoothness: L.
-    client_learning_rate: gamma < 1/L.
-
-  Returns:
-    The bounds; they are attained if lam = L and lam = mu are.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  At lam = L and lam = mu (Lemma 6), attained if these are, for gamma < 1/L. For
+  Theta_K they are (1 - gamma L)^{K-1} and (1 - gamma mu)^{K-1} (Lemma 7), for
+  Theta_{1:K} phi_{K,L}(gamma)/L and phi_{K,mu}(gamma)/mu (Lemma 8).
   """
   quadratics.check_spectrum(strong_convexity, smoothness)
   quadratics.check_below_inverse(client_learning_rate, smoothness)
@@ -171,7 +146,7 @@ def surrogate_bounds(
 ) -> tuple[float, float]:
   """Returns bounds on the eigenvalues of all Q_i A_i, the best known ones.
 
-  With q(lam) the eigenvalue of Q_i that belongs to lam:
+  With q(lam) the eigenvalue of Q_i that belongs to lam, for gamma < 1/L:
 
       mu q(mu), L q(L)   for c (1, ..., 1)                     (Lemma 11)
       mu q(mu), L q(L)   for c Theta_K if gamma < 1/(K L)      (Lemma 12)
@@ -179,18 +154,6 @@ def surrogate_bounds(
 
   The first two are attained if lam = mu and lam = L are. For Theta_{1:K} they
   are phi_{K,mu}(gamma) and phi_{K,L}(gamma).
-
-  Args:
-    theta: The Theta weights.
-    strong_convexity: mu.
-    smoothness: L.
-    client_learning_rate: gamma < 1/L.
-
-  Returns:
-    The lower and the upper bound.
-
-  Raises:
-    ValueError: If an argument is out of its range.
   """
   at_smoothness, at_convexity = update_bounds(
       theta, strong_convexity, smoothness, client_learning_rate
@@ -217,21 +180,10 @@ def condition_number_bound(
       (1 - (1 - gamma L)^K) / (1 - (1 - gamma mu)^K)       for Theta_{1:K}
       (L/mu) ((1 - gamma L)/(1 - gamma mu))^{K-1}          for Theta_K
 
-  both at most L/mu (Corollary 13; derived, sure up to its layout). The second
-  needs gamma < 1/(K L). For any other case it is the quotient of Lemma 10,
-  which may be above L/mu.
-
-  Args:
-    theta: The Theta weights.
-    strong_convexity: mu.
-    smoothness: L.
-    client_learning_rate: gamma < 1/L.
-
-  Returns:
-    The bound; infinite where the lower end of Lemma 10 underflows.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  both at most L/mu, for gamma < 1/L (Corollary 13; derived, sure up to its
+  layout). The second needs gamma < 1/(K L). For any other case it is the
+  quotient of Lemma 10, which may be above L/mu, and is infinite where the lower
+  end underflows.
   """
   lower, upper = surrogate_bounds(
       theta, strong_convexity, smoothness, client_learning_rate
@@ -242,18 +194,7 @@ def condition_number_bound(
 def checked_rates(
     client_learning_rate: ClientRate, theta: theta_lib.Theta
 ) -> tuple[float, ...]:
-  """Returns gamma_1, ..., gamma_K as floats, a single gamma repeated.
-
-  Args:
-    client_learning_rate: gamma, or K(Theta) rates.
-    theta: The Theta weights.
-
-  Returns:
-    K rates.
-
-  Raises:
-    ValueError: If a rate is negative or not finite, or there are not K of them.
-  """
+  """Returns gamma_1, ..., gamma_K(Theta) as floats, a single gamma repeated."""
   rates = np.asarray(client_learning_rate, np.float64)
   if rates.shape not in ((), (theta.num_steps,)):
     raise ValueError(

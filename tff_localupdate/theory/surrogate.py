@@ -5,14 +5,20 @@ On quadratic losses the expected update of a client is the gradient of
     ftilde_i(x, gamma, Theta) = 1/2 (x - c_i)' Q_i A_i (x - c_i)          (9)
     Q_i = Q_i(gamma, Theta) = sum_k theta_k (I - gamma A_i)^{k-1}         (8)
 
-for every gamma (Lemma 2, Theorem 3), if batches are drawn independently. With
-rates gamma_1, ..., gamma_K in the inner loop it is the same with
+for every gamma (Lemma 2, Theorem 3), if batches are drawn independently: an
+inner step multiplies the gradient by I - gamma A_i in expectation. With rates
+gamma_1, ..., gamma_K in the inner loop it is the same with
 
-    Q_i = sum_k theta_k prod_{l<k} (I - gamma_l A_i)
+    Q_i = sum_k theta_k prod_{l<k} (I - gamma_l A_i).
 
-wherever a `client_learning_rate` may be a sequence.
+K-MAML has a surrogate loss of this kind too, that of 2K + 1 steps (Theorem 4).
 
-K-MAML on quadratic losses: LocalUpdate of 2K + 1 steps (Theorem 4).
+Source: Charles and Konecny (2020), section 3.
+
+Arguments, the same throughout: `population` has N clients in d dimensions, x is
+a point [d], `theta` the weights, `client_learning_rate` gamma or K(Theta)
+rates; arrays are float64. All functions raise ValueError if a rate is negative
+or not finite, or there are not K of them.
 """
 
 import numpy as np
@@ -30,16 +36,7 @@ def update_matrices(
 ) -> np.ndarray:
   """Returns Q_i for each A_i: the expected update is Q_i times the gradient.
 
-  Args:
-    hessians: A_i, [..., d, d], symmetric.
-    theta: The Theta weights.
-    client_learning_rate: gamma, or K(Theta) rates.
-
-  Returns:
-    Q_i, [..., d, d], symmetric.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  `hessians` are A_i, [..., d, d], symmetric; so is the result.
   """
   return _map_spectrum(
       hessians,
@@ -54,16 +51,7 @@ def surrogate_hessians(
 ) -> np.ndarray:
   """Returns Q_i A_i for each A_i, the Hessian of ftilde_i.
 
-  Args:
-    hessians: A_i, [..., d, d], symmetric.
-    theta: The Theta weights.
-    client_learning_rate: gamma, or K(Theta) rates.
-
-  Returns:
-    Q_i A_i, [..., d, d], symmetric.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  Shapes as in `update_matrices`.
   """
   return _map_spectrum(
       hessians,
@@ -112,20 +100,7 @@ def surrogate_gradients(
     theta: theta_lib.Theta,
     client_learning_rate: spectrum.ClientRate,
 ) -> np.ndarray:
-  """Returns the expected update of each client at x, Q_i A_i (x - c_i).
-
-  Args:
-    population: The clients.
-    x: The point, [d].
-    theta: The Theta weights.
-    client_learning_rate: gamma, or K(Theta) rates.
-
-  Returns:
-    The gradients of ftilde_i, [N, d].
-
-  Raises:
-    ValueError: If an argument is out of its range.
-  """
+  """Returns Q_i A_i (x - c_i), [N, d]: the expected update of each client."""
   hessians = surrogate_hessians(
       population.hessians, theta, client_learning_rate
   )
@@ -149,21 +124,12 @@ def surrogate_minimizer(
     theta: theta_lib.Theta,
     client_learning_rate: spectrum.ClientRate,
 ) -> np.ndarray:
-  """Returns x*(gamma, Theta) = E[Q_i A_i]^{-1} E[Q_i A_i c_i].
+  """Returns x*(gamma, Theta) = E[Q_i A_i]^{-1} E[Q_i A_i c_i], [d].
 
   It is x* if gamma = 0 or Theta = Theta_1.
 
-  Args:
-    population: The clients.
-    theta: The Theta weights.
-    client_learning_rate: gamma, or K(Theta) rates.
-
-  Returns:
-    The minimizer, [d].
-
   Raises:
-    ValueError: If the surrogate loss has none, as may be if gamma >= 1/L, or an
-      argument is out of its range.
+    ValueError: Also if the surrogate loss has none, as may be if gamma >= 1/L.
   """
   hessians = surrogate_hessians(
       population.hessians, theta, client_learning_rate
@@ -179,7 +145,7 @@ def minimizer_shift(
     theta: theta_lib.Theta,
     client_learning_rate: spectrum.ClientRate,
 ) -> np.ndarray:
-  """Returns x*(gamma, Theta) - x*, by the identity behind Theorem 16.
+  """Returns x*(gamma, Theta) - x*, [d], by the identity behind Theorem 16.
 
   With B_i = Q_i A_i / sum theta and B = E B_i:
 
@@ -188,20 +154,15 @@ def minimizer_shift(
 
   which keeps its digits where the two minimizers nearly agree (derived).
 
-  Args:
-    population: The clients.
-    theta: The Theta weights.
-    client_learning_rate: gamma, or K(Theta) rates.
-
-  Returns:
-    The difference, [d].
-
   Raises:
     ValueError: As `surrogate_minimizer`.
   """
   mean_hessian = population.mean_hessian
   deviations = population.centers - population.mean_center
-  # B_i - A_i by itself: at small gamma its entries are far below those of A_i.
+  # x*(gamma, Theta) - c = B^{-1} E[B_i (c_i - c)], and x* - c the same with A_i
+  # and A. Subtracted, with E(c_i - c) = 0, what is left are products of two
+  # small factors, if B_i - A_i is taken by itself: at small gamma its entries
+  # are far below those of A_i.
   changes = _map_spectrum(
       population.hessians,
       lambda lam: lam * _relative_change(lam, theta, client_learning_rate),
@@ -223,14 +184,6 @@ def condition_number(
 ) -> float:
   """Returns the condition number of ftilde, a quotient of its eigenvalues.
 
-  Args:
-    population: The clients.
-    theta: The Theta weights.
-    client_learning_rate: gamma, or K(Theta) rates.
-
-  Returns:
-    The condition number, at least 1.
-
   Raises:
     ValueError: As `surrogate_minimizer`.
   """
@@ -238,6 +191,36 @@ def condition_number(
   _check_convex(hessian, client_learning_rate)
   eigenvalues = np.linalg.eigvalsh(hessian)
   return float(eigenvalues[-1] / eigenvalues[0])
+
+
+def maml_theta(num_steps: int) -> theta_lib.Theta:
+  """Returns Theta_{2K+1}, which K-MAML is on quadratics (Theorem 4).
+
+  K, `num_steps`, are the local steps of MAML; ValueError unless it is a whole
+  number that is at least 1.
+  """
+  arguments.check_count('num_steps', num_steps)
+  return theta_lib.Theta.single(2 * num_steps + 1)
+
+
+def maml_gradient(
+    hessian: np.ndarray,
+    center: np.ndarray,
+    x: np.ndarray,
+    client_learning_rate: float,
+    num_steps: int,
+) -> np.ndarray:
+  """Returns the gradient of m_K^i(x) = f_i(X_K^i(x)), K-MAML's objective, [d].
+
+  X_K^i(x) is where K = `num_steps` full-gradient steps of rate gamma lead from
+  x, for a client of `hessian` A_i, [d, d], and `center` c_i, [d]. The gradient,
+  through these steps, is (I - gamma A_i)^{2K} A_i (x - c_i) (Theorem 4): K
+  factors bring the point nearer to c_i, K more come with the chain rule.
+  """
+  hessian = surrogate_hessians(
+      hessian, maml_theta(num_steps), client_learning_rate
+  )
+  return hessian @ (np.asarray(x) - center)
 
 
 def _check_convex(hessian, client_learning_rate):
@@ -268,51 +251,3 @@ def _map_spectrum(matrices, fn):
   eigenvalues, vectors = np.linalg.eigh(matrices)
   mapped = fn(eigenvalues)[..., np.newaxis, :] * vectors
   return mapped @ np.swapaxes(vectors, -1, -2)
-
-
-def maml_theta(num_steps: int) -> theta_lib.Theta:
-  """Returns Theta_{2K+1}, which K-MAML is on quadratics (Theorem 4).
-
-  Args:
-    num_steps: K, the local steps of MAML.
-
-  Returns:
-    The weights.
-
-  Raises:
-    ValueError: If `num_steps` is not a whole number that is at least 1.
-  """
-  arguments.check_count('num_steps', num_steps)
-  return theta_lib.Theta.single(2 * num_steps + 1)
-
-
-def maml_gradient(
-    hessian: np.ndarray,
-    center: np.ndarray,
-    x: np.ndarray,
-    client_learning_rate: float,
-    num_steps: int,
-) -> np.ndarray:
-  """Returns the gradient of m_K^i(x) = f_i(X_K^i(x)), K-MAML's objective.
-
-  X_K^i(x) is where K full-gradient steps of rate gamma lead from x. The
-  gradient, through these steps, is (I - gamma A_i)^{2K} A_i (x - c_i)
-  (Theorem 4).
-
-  Args:
-    hessian: A_i, [d, d].
-    center: c_i, [d].
-    x: The point, [d].
-    client_learning_rate: gamma.
-    num_steps: K.
-
-  Returns:
-    The gradient, [d].
-
-  Raises:
-    ValueError: If an argument is out of its range.
-  """
-  hessian = surrogate_hessians(
-      hessian, maml_theta(num_steps), client_learning_rate
-  )
-  return hessian @ (np.asarray(x) - center)
