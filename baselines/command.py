@@ -1,8 +1,7 @@
-"""Output that cannot be written does not stop the work.
+"""What all commands share: exit codes, errors as one line, what is reported.
 
-What all commands share: exit codes, and errors as one line.
-
-Imports TensorFlow Federated late, and says so.
+Output that cannot be written does not stop the work. TensorFlow Federated is
+imported late, and announced.
 """
 
 from collections.abc import Iterator
@@ -114,7 +113,7 @@ def run_command(name: str, main: Callable[[list[str]], int]) -> int:
 
 
 def user_path(name: str, text: str) -> pathlib.Path:
-  """Returns a path, the home folder in the place of `~`.
+  """Returns a path, with the home folder for `~`.
 
   Args:
     name: The setting that holds it.
@@ -131,9 +130,29 @@ def user_path(name: str, text: str) -> pathlib.Path:
     ) from error
 
 
+_silences = 0
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+  """Lets nothing be reported meanwhile, and no bar be shown."""
+  global _silences
+  _silences += 1
+  try:
+    yield
+  finally:
+    _silences -= 1
+
+
+def is_silent() -> bool:
+  """Whether nothing is to be reported."""
+  return _silences > 0
+
+
 def report(text: str) -> None:
   """Prints a line about what goes on; results go to standard output."""
-  print(text, file=sys.stderr, flush=True)
+  if not is_silent():
+    print(text, file=sys.stderr, flush=True)
 
 
 def one_line(error: BaseException) -> str:
@@ -145,8 +164,12 @@ def one_line(error: BaseException) -> str:
 def announced() -> Iterator[None]:
   """Surrounds an import that needs TensorFlow Federated.
 
-  It takes 3 to 30 seconds, which without a word looks like a hang.
+  It takes 3 to 30 seconds, which without a word looks like a hang. Says nothing
+  where it is there already.
   """
+  if 'tensorflow_federated' in sys.modules:
+    yield
+    return
   # TensorFlow 2.14 greets everybody with errors that are none, such as cuDNN
   # being registered twice. What matters is raised in Python; set the variable
   # to 0 to see all messages.
@@ -163,10 +186,9 @@ def _without_collections() -> Iterator[None]:
   """Surrounds the import, which makes a million objects, nearly all to stay.
 
   Looking through them for garbage time and again takes a quarter of its time,
-  and later collections would look through them too. Does nothing where TFF is
-  there already.
+  and later collections would look through them too.
   """
-  if 'tensorflow_federated' in sys.modules or not gc.isenabled():
+  if not gc.isenabled():
     yield
     return
   gc.disable()

@@ -9,6 +9,7 @@ not: it takes the newest readable checkpoint, drops the rows after it, and
 computes them again.
 """
 
+from collections.abc import Mapping
 import contextlib
 import dataclasses
 import time
@@ -131,6 +132,50 @@ def unflatten_state(like: Any, leaves: list[np.ndarray]) -> Any:
     )
   tensors = [tf.convert_to_tensor(leaf) for leaf in leaves]
   return tf.nest.pack_sequence_as(like, tensors)
+
+
+def load_weights(
+    config: experiment.ExperimentConfig,
+    folder: folder_lib.RunFolder,
+    workbench: workbench_lib.Workbench,
+    report: Callable[[str], None] = command.report,
+) -> dict[str, np.ndarray]:
+  """Returns the weights of the newest state of a run that can be read.
+
+  Those that the run starts with if there is none. Trainable weights come first;
+  see `named_leaves` for the names.
+  """
+  tools = workbench.tools(config)
+  counted = tools.regret.initial_state() if tools.regret else ()
+  start = find_start(
+      config, folder, (workbench.initial_state(config), counted),
+      lambda *unused: False, report,
+  )
+  weights = tools.process.get_model_weights(start.state[0])
+  return {
+      **named_leaves(weights.trainable),
+      **named_leaves(weights.non_trainable, 'non_trainable/'),
+  }
+
+
+def named_leaves(structure: Any, prefix: str = '') -> dict[str, np.ndarray]:
+  """Returns the leaves of a structure in the order of `tf.nest.flatten`.
+
+  A leaf is named by its keys, the names of its fields, or its positions, from
+  the outermost on, with `/` between them.
+  """
+  if isinstance(structure, Mapping):
+    parts = [(str(key), structure[key]) for key in sorted(structure)]
+  elif hasattr(structure, '_asdict'):
+    parts = list(structure._asdict().items())
+  elif isinstance(structure, (list, tuple)):
+    parts = [(str(number), part) for number, part in enumerate(structure)]
+  else:
+    return {prefix.rstrip('/'): np.asarray(structure)}
+  found = {}
+  for name, part in parts:
+    found.update(named_leaves(part, f'{prefix}{name}/'))
+  return found
 
 
 def run_experiment(

@@ -1,8 +1,8 @@
-"""TensorBoard events of a run: the same numbers as in metrics.csv.
+"""Everything that a run tells while it runs: rows, events and progress.
 
-Progress of a run: a bar on a terminal, plain lines elsewhere.
-
-Everything that a run tells while it runs, in one place.
+`Recorder` writes the rows of metrics.csv, gives the same numbers to TensorBoard
+(`EventWriter`) and to the screen (`Progress`), and judges whether the run has
+diverged.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ import socket
 import sys
 import time
 from typing import Any, Mapping, Optional, Sequence
+import warnings
 
 from baselines import command
 from baselines.run import folder as folder_lib
@@ -60,12 +61,7 @@ class EventWriter:
     """
     from tensorboard.plugins.hparams import api  # pylint: disable=g-import-not-at-top
 
-    settings = {
-        setting: value
-        for part in record.to_tree(config).values()
-        for setting, value in part.items()
-    }
-    summary = api.hparams_pb(settings, trial_id=name)
+    summary = api.hparams_pb(record.settings(config), trial_id=name)
     event = self._event(step=0)
     event.summary.ParseFromString(summary.SerializeToString())
     self._write(event)
@@ -107,8 +103,9 @@ _SHOWN = {
 class Progress:
   """Shows how far a run is, the time left and the current losses.
 
-  On a terminal a bar; else a line at the start, about every five seconds, and
-  at every tenth of the run. A run is counted in rounds, or in the queries of a
+  On a terminal and in a notebook a bar; else, as in a log, a line at the start,
+  about every five seconds, and at every tenth of the run. Nothing at all where
+  `command.silence` holds. A run is counted in rounds, or in the queries of a
   horizon.
   """
 
@@ -127,7 +124,7 @@ class Progress:
     self._label = label
     self._column = column
     self._losses: dict[str, float] = {}
-    self._bar = _bar(total, start) if sys.stderr.isatty() else None
+    self._bar = _bar(total, start)
     # The first round compiles: times count from its end.
     self._first_end: Optional[tuple[int, float]] = None
     self._last_line = time.monotonic()
@@ -145,7 +142,7 @@ class Progress:
       losses = {_SHOWN[c]: f'{v:.4g}' for c, v in self._losses.items()}
       self._bar.set_postfix(losses, refresh=False)
       self._bar.update(self._done - self._bar.n)
-    elif self._line_is_due(before):
+    elif not command.is_silent() and self._line_is_due(before):
       self._last_line = time.monotonic()
       command.report(self._line())
 
@@ -185,17 +182,31 @@ class Progress:
     return ', '.join(parts)
 
 
-def _bar(total: int, start: int) -> Any:
-  import tqdm  # pylint: disable=g-import-not-at-top
+def _bar(total: int, start: int) -> Optional[Any]:
+  """Returns a bar of tqdm where one can be shown, else None."""
+  is_notebook = _is_notebook()
+  if command.is_silent() or not (is_notebook or sys.stderr.isatty()):
+    return None
+  with warnings.catch_warnings():
+    # In a notebook without ipywidgets it is a bar of letters, with a warning.
+    warnings.simplefilter('ignore')
+    import tqdm.auto  # pylint: disable=g-import-not-at-top
 
   # The losses have to fit on 80 columns, so no label. The width is asked for
   # here because tqdm takes a terminal that does not know its width for none.
-  return tqdm.tqdm(
+  return tqdm.auto.tqdm(
       total=total,
       initial=start,
-      bar_format=_BAR,
-      ncols=shutil.get_terminal_size().columns,
+      bar_format=None if is_notebook else _BAR,
+      ncols=None if is_notebook else shutil.get_terminal_size().columns,
   )
+
+
+def _is_notebook() -> bool:
+  """Whether this process is the kernel of a notebook."""
+  ipython = sys.modules.get('IPython')
+  shell = ipython.get_ipython() if ipython else None
+  return shell is not None and 'IPKernelApp' in shell.config
 
 
 class Recorder(contextlib.AbstractContextManager):

@@ -1,9 +1,4 @@
-"""Settings of the training command itself.
-
-Parts of a sweep, for machines or devices that work side by side.
-
-Settings of the sweep command itself.
-"""
+"""Settings of the commands themselves: where results go, which part runs."""
 
 import dataclasses
 import pathlib
@@ -48,19 +43,23 @@ def parse_shard(text: str) -> tuple[int, int]:
   return index, count
 
 
-def shard_of(points: Sequence[_Point], text: str) -> list[_Point]:
-  """Returns the points of a shard.
+def shard_of(
+    points: Sequence[_Point], text: Optional[str]
+) -> list[_Point]:
+  """Returns the points of a shard, a part for one of several machines.
 
   Neighbours in a sweep share a program, so a shard is a run of neighbours.
   Sizes differ by one at most.
 
   Args:
     points: All points.
-    text: `i/n`.
+    text: `i/n`; None for all.
 
   Raises:
     ValueError: If `text` is none.
   """
+  if text is None:
+    return list(points)
   index, count = parse_shard(text)
   first, last = (
       k * len(points) // count for k in (index - 1, index)

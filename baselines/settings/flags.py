@@ -1,17 +1,19 @@
-"""Flag files: those that come with the package, by name, and any other.
+"""Flags: from arguments, files and keywords to settings.
 
-A file holds a flag a line; lines that start with # are comments. It may hold
-`--preset` and `--flagfile` itself. A preset whose first line starts with
-`# Part of` has no task of its own and goes after one that has.
+A flag is named as its setting, takes its type, and has its help text. Nothing
+here knows a setting by name, and nothing below the commands sees a flag. The
+keywords of the Python interface become arguments first, so both are refused in
+the same words.
 
-Command-line flags, derived from the settings' dataclasses.
-
-A flag is named as the setting, takes its type, and has its help text. Nothing
-here knows a setting by name, and nothing below the commands sees a flag.
+A flag file has a flag a line; lines that start with # are comments. It may hold
+`--preset` and `--flagfile` itself. The files that come with the package are
+presets, and have names. A preset whose first line starts with `# Part of` has
+no task of its own and goes after one that has.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
+import difflib
 import itertools
 import pathlib
 import textwrap
@@ -201,12 +203,12 @@ class Parsed(NamedTuple):
   Attributes:
     config: The experiment's settings.
     extra: The command's own settings, by their dataclass.
-    given: Names of the flags that were given.
+    given: The values of the flags that were given, by name.
   """
 
   config: experiment.ExperimentConfig
   extra: dict[type, Any]
-  given: frozenset[str]
+  given: dict[str, schema.Value]
 
 
 def parse_experiment(
@@ -219,26 +221,34 @@ def parse_experiment(
     description: What the command does, for `--help`.
     *extra: Dataclasses of the command's own settings.
 
-  Returns:
-    The `Parsed` settings.
-
   Raises:
     command.HelpRequested: If the help is asked for.
     command.InputError: If a flag is unknown, or a value or a combination of
       values is refused.
   """
-  given = parse(arguments, description, _all_types(extra))
+  given = parse(arguments, description, *extra)
+  return Parsed(build_experiment(given), build_own(given, *extra), given)
+
+
+def build_experiment(
+    given: Mapping[str, schema.Value]
+) -> experiment.ExperimentConfig:
+  """Returns the settings of an experiment.
+
+  Args:
+    given: The settings that do not have their defaults, by name; those of a
+      command are passed over.
+
+  Raises:
+    command.InputError: If a value or a combination of values is refused.
+  """
   choice = _build(AlgorithmChoice, given)
   entry = algorithms.ALGORITHMS[choice.algorithm]
   chosen = {'algorithm': entry.config_type}
   if entry.has_server_optimizer:
     chosen['server_optimizer'] = experiment.ServerOptimizerConfig
     chosen['rate'] = experiment.RateConfig
-  _refuse_foreign(
-      given, choice.algorithm, list(chosen.values()),
-      [*_algorithm_types(), experiment.ServerOptimizerConfig,
-       experiment.RateConfig],
-  )
+  _refuse_foreign(given, choice.algorithm, list(chosen.values()))
   parts = {
       'task': experiment.TaskConfig,
       **chosen,
@@ -246,55 +256,97 @@ def parse_experiment(
       'execution': experiment.ExecutionConfig,
   }
   try:
-    config = experiment.ExperimentConfig(
+    return experiment.ExperimentConfig(
         **{name: _build(kind, given) for name, kind in parts.items()}
     )
   except ValueError as error:
     raise command.InputError(command.one_line(error)) from error
-  own = {kind: _build(kind, given) for kind in extra}
-  return Parsed(config, own, frozenset(given))
 
 
-def parse_own(
-    arguments: Sequence[str], description: str, *extra: type
+def build_own(
+    given: Mapping[str, schema.Value], *extra: type
 ) -> dict[type, Any]:
-  """Reads the settings of the command alone from the flags of all.
-
-  Args:
-    arguments: The command's arguments.
-    description: What the command does, for `--help`.
-    *extra: Dataclasses of the command's own settings.
-
-  Returns:
-    The settings by their dataclass.
+  """Returns the settings of a command by their dataclass.
 
   Raises:
-    command.HelpRequested: If the help is asked for.
-    command.InputError: If a flag is unknown, or a value is refused.
+    command.InputError: If a value is refused.
   """
-  given = parse(arguments, description, _all_types(extra))
   return {kind: _build(kind, given) for kind in extra}
+
+
+def arguments_of(
+    keywords: Mapping[str, Any],
+    *extra: type,
+    refused: Sequence[str] = (),
+) -> list[str]:
+  """Returns keywords of the Python interface as arguments of a command.
+
+  Args:
+    keywords: Values by the names of settings; `preset` and `flagfile` take one
+      or several texts, and come first. None is the same as not given where that
+      is the default.
+    *extra: Dataclasses of the command's own settings.
+    refused: Names of these that only the command has.
+
+  Raises:
+    command.InputError: If a setting is unknown or a value has another type.
+  """
+  rest = dict(keywords)
+  arguments = []
+  for name in ('preset', 'flagfile'):
+    files = rest.pop(name, None) or ()
+    files = [files] if isinstance(files, (str, pathlib.Path)) else files
+    arguments += [f'--{name}={file}' for file in files]
+  for name, value in rest.items():
+    value = typed_setting(name, value, *extra, refused=refused)
+    if value is not None:
+      text = str(value).lower() if isinstance(value, bool) else str(value)
+      arguments.append(f'--{name}={text}')
+  return arguments
+
+
+def typed_setting(
+    name: str, value: Any, *extra: type, refused: Sequence[str] = ()
+) -> schema.Value:
+  """Returns a value as the type of a declared setting; see `arguments_of`."""
+  fields = [
+      field
+      for kind in all_types(extra)
+      for field in dataclasses.fields(kind)
+      if field.name == name and name not in refused
+  ]
+  if not fields:
+    known = {field.name for field in _fields(all_types(extra))}
+    raise command.InputError(_unknown_text(name, known - set(refused)))
+  if value is None and any(field.default is None for field in fields):
+    return None
+  try:
+    return schema.typed(name, value, schema.value_type(fields[0]))
+  except ValueError as error:
+    raise command.InputError(str(error)) from error
 
 
 def _algorithm_types() -> list[type]:
   return [e.config_type for e in algorithms.ALGORITHMS.values()]
 
 
-def _all_types(extra: Sequence[type]) -> list[type]:
+def all_types(extra: Sequence[type] = ()) -> list[type]:
+  """Returns the dataclasses of all settings, those of a command at the end."""
   return [experiment.TaskConfig, AlgorithmChoice, *_algorithm_types(),
           experiment.ServerOptimizerConfig, experiment.RateConfig,
           experiment.RunConfig, experiment.ExecutionConfig, *extra]
 
 
 def parse(
-    arguments: Sequence[str], description: str, types: Sequence[type]
-) -> dict[str, Any]:
-  """Returns the values of those settings of `types` that flags give.
+    arguments: Sequence[str], description: str, *extra: type
+) -> dict[str, schema.Value]:
+  """Returns the values of the settings that flags give; see `parse_experiment`.
 
   Raises:
     command.HelpRequested: If the help is asked for.
     command.InputError: If a flag is unknown or its value has another type.
   """
+  types = all_types(extra)
   if any(a in ('-h', '--help', '-help', '--helpfull') for a in arguments):
     raise command.HelpRequested(help_text(description, types))
   arguments = expanded(arguments)
@@ -307,7 +359,7 @@ def parse(
   try:
     rest = values(['command', *arguments])[1:]
   except (flags.Error, UnicodeDecodeError) as error:
-    raise command.InputError(_flag_error_text(error)) from error
+    raise command.InputError(_flag_error_text(error, values)) from error
   if rest:
     raise command.InputError(
         f'flags must start with --, found the argument {rest[0]!r}.'
@@ -333,16 +385,22 @@ def expanded(
     raise command.InputError(command.one_line(error)) from error
 
 
-def _flag_error_text(error: Exception) -> str:
-  """Returns the message, and for a flag of sweeps the command that has it."""
-  text = command.one_line(error)
+def _flag_error_text(error: Exception, known: Iterable[str]) -> str:
   if isinstance(error, flags.UnrecognizedFlagError):
-    if error.flagname.startswith('sweep_'):
-      text = (
-          f'{error.flagname} is a flag of localupdate-sweep, as are all '
-          'presets that hold it.'
-      )
-  return text
+    return _unknown_text(error.flagname, known)
+  return command.one_line(error)
+
+
+def _unknown_text(name: str, known: Iterable[str]) -> str:
+  """Says that there is no such setting, and which one may have been meant."""
+  if name.startswith('sweep_'):
+    return (
+        f'{name} is a flag of localupdate-sweep, as are all presets that hold '
+        'it.'
+    )
+  text = f'Unknown setting {name!r}.'
+  nearest = difflib.get_close_matches(name, known, n=1)
+  return f'{text} Did you mean {nearest[0]}?' if nearest else text
 
 
 def help_text(description: str, types: Sequence[type]) -> str:
@@ -396,7 +454,7 @@ def _fields(types: Sequence[type]) -> list[dataclasses.Field]:
   return list(by_name.values())
 
 
-def _build(kind: type, given: dict[str, Any]) -> Any:
+def _build(kind: type, given: Mapping[str, schema.Value]) -> Any:
   names = {f.name for f in dataclasses.fields(kind)}
   try:
     return kind(**{k: v for k, v in given.items() if k in names})
@@ -405,14 +463,15 @@ def _build(kind: type, given: dict[str, Any]) -> Any:
 
 
 def _refuse_foreign(
-    given: dict[str, Any], name: str, chosen: Sequence[type],
-    others: Sequence[type],
+    given: Mapping[str, schema.Value], name: str, chosen: Sequence[type]
 ) -> None:
-  """Refuses flags that only algorithms have which are not chosen."""
+  """Refuses settings that only algorithms have which are not chosen."""
+  others = [*_algorithm_types(), experiment.ServerOptimizerConfig,
+            experiment.RateConfig]
   own = {field.name for field in _fields(chosen)}
   foreign = {field.name for field in _fields(others)} - own
-  for flag in given:
-    if flag in foreign:
+  for setting in given:
+    if setting in foreign:
       raise command.InputError(
-          f'{flag} would be ignored: algorithm is {name!r}.'
+          f'{setting} would be ignored: algorithm is {name!r}.'
       )

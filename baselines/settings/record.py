@@ -41,6 +41,11 @@ def to_tree(config: experiment.ExperimentConfig) -> Tree:
   return tree
 
 
+def settings(config: experiment.ExperimentConfig) -> dict[str, schema.Value]:
+  """Returns the settings of `to_tree` by name alone."""
+  return {k: v for part in to_tree(config).values() for k, v in part.items()}
+
+
 def from_tree(tree: Any) -> experiment.ExperimentConfig:
   """Rebuilds the settings that `to_tree` returned.
 
@@ -96,10 +101,7 @@ def differences(
     saved: experiment.ExperimentConfig, asked: experiment.ExperimentConfig
 ) -> dict[str, tuple[schema.Value, schema.Value]]:
   """Returns the settings that differ, as name -> (saved, asked) value."""
-  old, new = (
-      {k: v for part in to_tree(c).values() for k, v in part.items()}
-      for c in (saved, asked)
-  )
+  old, new = settings(saved), settings(asked)
   names = list(dict.fromkeys([*old, *new]))
   return {
       name: (setting_value(saved, name), setting_value(asked, name))

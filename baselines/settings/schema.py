@@ -10,6 +10,7 @@ import dataclasses
 import math
 import numbers
 import operator
+import os
 import typing
 from typing import Any, Optional, Union
 
@@ -77,7 +78,7 @@ def check_settings(config: Any) -> None:
     value = getattr(config, field.name)
     if value is None and field.default is None:
       continue
-    value = _typed(field.name, value, value_type(field))
+    value = typed(field.name, value, value_type(field))
     _check_rules(field, value)
     object.__setattr__(config, field.name, value)
 
@@ -100,7 +101,12 @@ def fill_setting(config: Any, name: str, default: Value) -> None:
     object.__setattr__(config, name, default)
 
 
-def _typed(name: str, value: Any, kind: type) -> Value:
+def typed(name: str, value: Any, kind: type) -> Value:
+  """Returns the value of the setting `name` as a `bool`, `int`, `float`, `str`.
+
+  Raises:
+    ValueError: If it is of another kind.
+  """
   if kind is bool and (isinstance(value, bool) or _is_numpy_bool(value)):
     return bool(value)
   if kind is int and isinstance(value, numbers.Integral):
@@ -109,7 +115,7 @@ def _typed(name: str, value: Any, kind: type) -> Value:
   if kind is float and isinstance(value, numbers.Real):
     if not isinstance(value, bool):
       return float(value)
-  if kind is str and isinstance(value, str):
+  if kind is str and isinstance(value, (str, os.PathLike)):
     return str(value)
   article = {bool: 'true or false', int: 'a whole number', float: 'a number'}
   raise ValueError(

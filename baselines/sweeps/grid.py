@@ -1,24 +1,35 @@
-"""A grid of experiments, as data.
+"""Which experiments a sweep runs: lists of values, and variants, as data.
 
-Variants: sets of flags of which each makes an experiment of its own.
+A list has the values of one declared setting, whichever it is. The experiments
+are all combinations of the lists. Each is built from the settings that were
+given and its own values, as if it had been asked for alone, so whatever depends
+on a setting that varies, such as the model of a task, follows it. All are
+checked before TensorFlow is loaded.
+
+A variant is a set of flags, which makes an experiment, or a grid, of its own.
 """
 
-from collections.abc import Container
+import collections
+from collections.abc import Mapping, Sequence
 import dataclasses
 import itertools
 import math
 import shlex
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import Any, Callable, Optional
 
 from baselines import command
 from baselines.run import plan
+from baselines.settings import algorithms
 from baselines.settings import experiment
 from baselines.settings import flags
 from baselines.settings import record
 from baselines.settings import schema
 from baselines.settings.schema import setting
+from baselines.tasks import registry as tasks
 
-# The setting that each list of the grid varies, in the order of the loops.
+Lists = Mapping[str, Sequence[schema.Value]]
+
+# The list that each flag of the command gives, and the type of its values.
 _VARIED = {
     'sweep_client_learning_rates': ('client_learning_rate', float),
     'sweep_server_learning_rates': ('server_learning_rate', float),
@@ -26,8 +37,10 @@ _VARIED = {
     'sweep_sampling_seeds': ('sampling_seed', int),
     'sweep_seeds': ('seeds', int),
 }
-_MOST_VALUES = 10_000
+# A list of this name gives each value to all seeds of the experiment.
+ALL_SEEDS = 'seeds'
 SEEDS = ('data_seed', 'model_seed', 'sampling_seed')
+_MOST_VALUES = 10_000
 # Mantissas of logarithmic grids, by name.
 _GRIDS = {
     'decades': (1.0,),
@@ -71,10 +84,7 @@ class GridConfig:
 
   def __post_init__(self) -> None:
     schema.check_settings(self)
-    if not self.varied and self.sweep_variants is None:
-      raise ValueError(
-          f'At least one of {", ".join(_VARIED)}, sweep_variants must be given.'
-      )
+    _ = self.varied  # Which checks them.
 
   @property
   def varied(self) -> dict[str, list[schema.Value]]:
@@ -86,52 +96,91 @@ class GridConfig:
     }
 
 
-def grid_points(
-    base: experiment.ExperimentConfig,
-    grid: GridConfig,
-    given: Container[str] = (),
-) -> list[experiment.ExperimentConfig]:
-  """Returns the experiments of the lists, the last list varying fastest.
+def typed_lists(lists: Mapping[str, Any]) -> dict[str, list[schema.Value]]:
+  """Returns lists of the Python interface, the values as settings have them.
 
   Args:
-    base: The settings that do not vary.
-    grid: The lists; its variants are up to the caller.
-    given: Names of settings that were given one value.
-
-  Returns:
-    One config per point.
+    lists: Values by the name of any setting of an experiment, or by `seeds`.
 
   Raises:
-    ValueError: If a value of a list is refused by its setting, or a setting
-      that was given, or that another list varies, is also varied.
+    command.InputError: If there is no such setting, or its values are no list
+      of values of its type, each once.
   """
-  varied = grid.varied
-  names = {name: _settings_of(name, base) for name in varied}
-  taken = set()
-  for setting_name in itertools.chain(*names.values()):
-    if setting_name in given or setting_name in taken:
-      raise ValueError(f'{setting_name} would be ignored: the grid varies it.')
-    taken.add(setting_name)
-  return [
-      experiment.replace_settings(
-          base,
-          **{
-              setting_name: value
-              for name, value in zip(varied, values)
-              for setting_name in names[name]
-          },
+  found = {}
+  for name, values in lists.items():
+    if isinstance(values, (str, bytes)) or not hasattr(values, '__iter__'):
+      raise command.InputError(
+          f'{name} must be a list of values to sweep, found {values!r}.'
       )
-      for values in itertools.product(*varied.values())
-  ]
+    declared = SEEDS[-1] if name == ALL_SEEDS else name
+    values = [flags.typed_setting(declared, value) for value in values]
+    if not values:
+      raise command.InputError(f'{name} must have a value to sweep, found [].')
+    try:
+      _check_list(name, values, values)
+    except ValueError as error:
+      raise command.InputError(str(error)) from error
+    found[name] = values
+  return found
+
+
+def grid_points(
+    given: Mapping[str, schema.Value], lists: Lists
+) -> list[experiment.ExperimentConfig]:
+  """Returns the experiments of the lists, each once.
+
+  Those that share data and programs follow each other: settings of the task
+  vary slowest, then all others, then rates, then seeds; of two of a kind, the
+  later list varies faster.
+
+  Args:
+    given: The settings that do not vary and do not have their defaults.
+    lists: The values of those that vary.
+
+  Raises:
+    command.InputError: If a value or a combination is refused, or a setting
+      varies that is also given, or that another list varies.
+  """
+  names = sorted(lists, key=_kind)  # Stable.
+  points = []
+  for values in itertools.product(*(lists[name] for name in names)):
+    point = dict(given)
+    taken = set(given)
+    for name, value in zip(names, values):
+      for own in _settings_of(name, point):
+        if own in taken:
+          raise command.InputError(
+              f'{own} would be ignored: the grid varies it.'
+          )
+        taken.add(own)
+        if value is not None:
+          point[own] = value
+    points.append(flags.build_experiment(point))
+  return list(dict.fromkeys(points))
+
+
+def _kind(name: str) -> int:
+  """Returns how fast a setting varies: 0 with the data, 3 without any cost."""
+  if name == ALL_SEEDS or name in SEEDS:
+    return 3
+  rates = {'server_learning_rate'}
+  for entry in algorithms.ALGORITHMS.values():
+    rates.update(entry.config_type.RATES)
+  if name in rates:
+    return 2
+  fields = dataclasses.fields(experiment.TaskConfig)
+  return 0 if name in {field.name for field in fields} else 1
 
 
 def _settings_of(
-    name: str, base: experiment.ExperimentConfig
+    name: str, point: Mapping[str, schema.Value]
 ) -> tuple[str, ...]:
   """Returns the settings that a list varies; fixed data have no seed."""
-  if name != 'seeds':
+  if name != ALL_SEEDS:
     return (name,)
-  return SEEDS if base.task.data_seed is not None else SEEDS[1:]
+  task = point.get('task', experiment.TaskConfig().task)
+  has_seed = task in tasks.TASKS and tasks.task_entry(task).takes_data_seed
+  return SEEDS if has_seed else SEEDS[1:]
 
 
 def _values(
@@ -146,13 +195,17 @@ def _values(
         f'{name} must be numbers separated by commas, or {form}, found '
         f'{text!r}.'
     ) from error
+  _check_list(name, values, text)
+  return values
+
+
+def _check_list(name: str, values: Sequence[schema.Value], found: Any) -> None:
   if len(values) > _MOST_VALUES:
     raise ValueError(
         f'{name} must be at most {_MOST_VALUES} values, found {len(values)}.'
     )
   if len(set(values)) != len(values):
-    raise ValueError(f'{name} must name each value once, found {text!r}.')
-  return values
+    raise ValueError(f'{name} must name each value once, found {found!r}.')
 
 
 def _expand_seeds(part: str) -> list[int]:
@@ -212,50 +265,94 @@ def split_variants(text: str) -> list[list[str]]:
 def plan_points(
     arguments: Sequence[str],
     description: str,
-    asked: Mapping[type, Any],
-) -> list[experiment.ExperimentConfig]:
-  """Returns the points of all variants, each once, those of one together.
+    own: type,
+    lists: Optional[Lists] = None,
+) -> tuple[list[experiment.ExperimentConfig], Any]:
+  """Returns the experiments of all variants, and the command's own settings.
 
   Args:
     arguments: The command's arguments.
     description: What the command does, for `--help`.
-    asked: The command's own settings by their dataclass, `GridConfig` among
-      them, without the flags of variants.
+    own: The dataclass of the command's own settings besides `GridConfig`.
+    lists: Lists besides those of the arguments.
+
+  Returns:
+    The experiments, each once, those of one variant together; and an `own`.
 
   Raises:
-    command.InputError: If flags or values are refused, or data cannot be read.
+    command.InputError: If flags or values are refused, nothing varies, or data
+      cannot be read.
   """
-  configs = []
+  asked = flags.build_own(
+      flags.parse(arguments, description, GridConfig, own), GridConfig, own
+  )
   variants = asked[GridConfig].sweep_variants
+  if not asked[GridConfig].varied and variants is None and lists is None:
+    raise command.InputError(
+        f'At least one of {", ".join(_VARIED)}, sweep_variants must be given.'
+    )
   given = flags.expanded(arguments)
   each = [
       flags.expanded(added, given) for added in split_variants(variants or '')
   ]
   _check_none_ignored(flags.typed(arguments), each)
+  configs = []
   for added in each:
-    parsed = flags.parse_experiment([*given, *added], description, *asked)
-    for kind, settings in parsed.extra.items():
-      is_own = kind is GridConfig  # A variant may have own lists.
-      found, wanted = (
-          s.sweep_variants if is_own else s for s in (settings, asked[kind])
-      )
-      if found != wanted:
-        raise command.InputError(
-            'sweep_variants and where results go must not be in a variant, '
-            f'found {" ".join(added)!r}.'
-        )
-    try:
-      points = grid_points(
-          parsed.config, parsed.extra[GridConfig], parsed.given
-      )
-    except ValueError as error:
-      raise command.InputError(command.one_line(error)) from error
-    # They differ in rates and seeds alone, so one stands for all.
-    plan.check_inputs(points[0])
-    configs += points
+    values = flags.parse([*given, *added], description, GridConfig, own)
+    configs += _points_of_variant(values, added, asked, lists or {})
   configs = list(dict.fromkeys(configs))
   _check_distinct(configs)
-  return configs
+  return configs, asked[own]
+
+
+def _points_of_variant(
+    values: Mapping[str, schema.Value],
+    added: Sequence[str],
+    asked: Mapping[type, Any],
+    lists: Lists,
+) -> list[experiment.ExperimentConfig]:
+  """Returns the checked experiments of one variant.
+
+  Args:
+    values: The flags of all and of the variant, by name.
+    added: Those of the variant.
+    asked: The command's own settings without them.
+    lists: Lists besides those of the flags.
+  """
+  found = flags.build_own(values, *asked)
+  for kind, settings in asked.items():
+    is_own = kind is GridConfig  # A variant may have lists of its own.
+    new, old = (s.sweep_variants if is_own else s
+                for s in (found[kind], settings))
+    if new != old:
+      raise command.InputError(
+          'sweep_variants and where results go must not be in a variant, '
+          f'found {" ".join(added)!r}.'
+      )
+  own = {f.name for kind in asked for f in dataclasses.fields(kind)}
+  varied = found[GridConfig].varied
+  for name in varied:
+    if name in lists:
+      raise command.InputError(f'{name} would be ignored: the grid varies it.')
+  points = grid_points(
+      {name: value for name, value in values.items() if name not in own},
+      {**varied, **lists},
+  )
+  # One of those that ask the same of the data stands for all.
+  for point in {_asked_of_data(point): point for point in points}.values():
+    plan.check_inputs(point)
+  return points
+
+
+def _asked_of_data(config: experiment.ExperimentConfig) -> Any:
+  """Returns what `plan.check_inputs` depends on."""
+  algorithm = dataclasses.asdict(config.algorithm)
+  return (
+      dataclasses.replace(config.task, data_seed=None),
+      config.run.clients_per_round,
+      config.run.client_sampling,
+      tuple(name for name, value in algorithm.items() if value is None),
+  )
 
 
 def _check_none_ignored(
@@ -276,12 +373,11 @@ def _check_none_ignored(
 
 
 def _check_distinct(configs: Sequence[experiment.ExperimentConfig]) -> None:
-  """Refuses variants of what is no part of a run's identity: one folder."""
-  ids = [record.run_id(config) for config in configs]
-  twice = [run_id for run_id in ids if ids.count(run_id) > 1]
-  if twice:
-    raise command.InputError(
-        'sweep_variants must not differ in '
-        f'{", ".join(record.CHANGEABLE)} alone: they name one run, '
-        f'{twice[0]}.'
-    )
+  """Refuses experiments that would share a folder."""
+  counts = collections.Counter(map(record.run_id, configs))
+  for run_id, count in counts.items():
+    if count > 1:
+      raise command.InputError(
+          'The runs of a sweep must not differ in '
+          f'{", ".join(record.CHANGEABLE)} alone: {count} are {run_id}.'
+      )

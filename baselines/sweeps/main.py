@@ -1,15 +1,27 @@
-"""localupdate-sweep: runs a grid of experiments in one process."""
+"""localupdate-sweep and `baselines.sweep`: a grid of runs in one process."""
 
+from collections.abc import Mapping, Sequence
+import contextlib
+import dataclasses
+import pathlib
 import sys
+from typing import Any, Optional, TYPE_CHECKING
 
 from baselines import command
 from baselines.run import folder as folder_lib
+from baselines.run import main as run_main
 from baselines.run import stopping
+from baselines.run import summary
 from baselines.settings import commands
+from baselines.settings import experiment
 from baselines.settings import flags
+from baselines.settings import record
 from baselines.sweeps import grid as grid_lib
 from baselines.sweeps import runner
 from baselines.sweeps import status
+
+if TYPE_CHECKING:
+  import pandas as pd
 
 _NAME = 'localupdate-sweep'
 _STATUS = 'status'
@@ -22,16 +34,127 @@ _DESCRIPTION = (
 )
 
 
+def sweep(
+    grid: Optional[Mapping[str, Sequence[Any]]] = None,
+    *,
+    output_dir: Any = None,
+    progress: bool = True,
+    **settings: Any,
+) -> 'pd.DataFrame':
+  """Runs every combination of the values in a grid.
+
+  The runs share data and compiled programs, so one that differs from another in
+  rates or seeds alone compiles nothing. Settings are checked for all of them
+  before TensorFlow is loaded. A run that diverges or fails is a row like any
+  other. With the same `output_dir`, runs that are done are not run again, and
+  partial ones go on.
+
+      baselines.sweep(
+          {'client_learning_rate': [0, 0.05, 0.5], 'theta': ['1:5', '1:10']},
+          rounds=200, output_dir='runs/thetas',
+      )
+
+  Args:
+    grid: Lists of values by the name of a setting, any of those that are flags
+      of `localupdate-train --help`; or by `seeds`, whose values all seeds of a
+      run take. Not needed with a preset that holds lists.
+    output_dir: The folder for the run folders; by default, and unless a preset
+      names one, a temporary one that goes when the program ends.
+    progress: Whether to show how far it is.
+    **settings: What does not vary, as in `baselines.run`; also `shard`.
+
+  Returns:
+    One row per run, as `baselines.load` gives them, in the order of the runs.
+
+  Raises:
+    baselines.InputError: If a setting is unknown, would be ignored or has a
+      value that is refused, or data, devices or the folder cannot be used.
+    baselines.Interrupted: If it was interrupted; all runs are saved.
+  """
+  if output_dir is not None:
+    settings['output_dir'] = output_dir
+  arguments = flags.arguments_of(
+      settings, grid_lib.GridConfig, commands.SweepOutputConfig,
+      refused=('dry_run', 'figure'),
+  )
+  lists = None if grid is None else grid_lib.typed_lists(grid)
+  if not any(flags.Flag(text).name == 'output_dir'
+             for text in flags.expanded(arguments)):
+    arguments.append(f'--output_dir={run_main.temporary_folder()}')
+  configs, output = grid_lib.plan_points(
+      arguments, _DESCRIPTION, commands.SweepOutputConfig, lists
+  )
+  configs = commands.shard_of(configs, output.shard)
+  folder = command.user_path('output_dir', output.output_dir)
+  runner.check_folder(folder, None)
+  with contextlib.nullcontext() if progress else command.silence():
+    outcomes = _run_points(configs, folder, output)
+  if _exit_code(outcomes) == command.INTERRUPTED:
+    raise run_main.Interrupted(
+        f'The sweep was interrupted; its runs are saved in {folder}.'
+    )
+  return _table(outcomes)
+
+
+def load(folders: Any) -> 'pd.DataFrame':
+  """Reads runs.
+
+  Args:
+    folders: A run folder, or a folder of run folders such as a sweep's, or
+      several of them in a list.
+
+  Returns:
+    One row per run, with the columns `path` and `run_id`, each setting by its
+    name, and `status`, `reason`, `round` and the numbers that the run ended
+    with, see `summary.RunSummary`.
+
+  Raises:
+    baselines.InputError: If there is no run, or one cannot be read.
+  """
+  several = isinstance(folders, (list, tuple))
+  runs = []
+  for given in folders if several else [folders]:
+    folder = command.user_path('folder', str(given))
+    if (folder / 'config.json').exists():
+      runs.append(folder)
+      continue
+    below = [path.parent for path in sorted(folder.glob('*/config.json'))]
+    if not below:
+      raise command.InputError(f'folder must hold a run, found {folder}.')
+    runs += below
+  outcomes = []
+  for path in runs:
+    run_folder = folder_lib.RunFolder(path)
+    outcomes.append(summary.summarize(run_folder.read_config(), run_folder))
+  return _table(outcomes)
+
+
+def _table(outcomes: Sequence[summary.RunSummary]) -> 'pd.DataFrame':
+  """Returns one row per run; see `load`."""
+  import pandas as pd
+
+  return pd.DataFrame([
+      {
+          'path': outcome.path,
+          'run_id': record.run_id(outcome.config),
+          **record.settings(outcome.config),
+          **{
+              field.name: getattr(outcome, field.name)
+              for field in dataclasses.fields(outcome)
+              if field.name not in ('path', 'config')
+          },
+      }
+      for outcome in outcomes
+  ])
+
+
 def main(arguments: list[str]) -> int:
   """Runs the command; returns its exit code."""
   is_status = arguments[:1] == [_STATUS]
-  arguments = arguments[is_status:]
-  own = (grid_lib.GridConfig, commands.SweepOutputConfig)
-  asked = flags.parse_own(arguments, _DESCRIPTION, *own)
-  output = asked[commands.SweepOutputConfig]
-  configs = grid_lib.plan_points(arguments, _DESCRIPTION, asked)
-  if output.shard is not None:
-    configs = commands.shard_of(configs, output.shard)
+  configs, output = grid_lib.plan_points(
+      arguments[is_status:], _DESCRIPTION, commands.SweepOutputConfig
+  )
+  configs = commands.shard_of(configs, output.shard)
   folder = command.user_path('output_dir', output.output_dir)
   if is_status:
     points = [status.point_status(config, folder) for config in configs]
@@ -41,16 +164,29 @@ def main(arguments: list[str]) -> int:
   if output.dry_run:
     print(status.plan_text(configs, folder))
     return command.FINISHED
-  with stopping.Interruption() as interruption:
-    outcomes = runner.run_points(
-        configs, folder, interruption, tensorboard=output.tensorboard
-    )
+  outcomes = _run_points(configs, folder, output)
   # Pandas and Matplotlib take seconds: a wrong flag should not wait for them.
   from baselines.sweeps import report
 
   report.report_results(
       outcomes, folder, output.figure, is_whole=output.shard is None
   )
+  return _exit_code(outcomes)
+
+
+def _run_points(
+    configs: Sequence[experiment.ExperimentConfig],
+    folder: pathlib.Path,
+    output: commands.SweepOutputConfig,
+) -> list[summary.RunSummary]:
+  with stopping.Interruption() as interruption:
+    return runner.run_points(
+        configs, folder, interruption, tensorboard=output.tensorboard,
+        workbench_fn=run_main.shared_workbench,
+    )
+
+
+def _exit_code(outcomes: Sequence[summary.RunSummary]) -> int:
   if any(outcome.status == folder_lib.FAILED for outcome in outcomes):
     return command.FAILED
   if any(outcome.status not in folder_lib.ENDED for outcome in outcomes):

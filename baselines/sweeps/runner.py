@@ -1,12 +1,12 @@
-"""Whether a sweep may write where it was told to, asked before the work.
+"""Runs the points of a sweep one after another, whatever happens to one.
 
-Runs the points of a sweep one after another, whatever happens to one.
+Before the work it asks whether the sweep may write where it was told to.
 """
 
 import dataclasses
 import pathlib
 import traceback
-from typing import Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 from baselines import command
 from baselines.run import folder as folder_lib
@@ -48,6 +48,7 @@ def run_points(
     interruption: stopping.Interruption,
     *,
     tensorboard: bool,
+    workbench_fn: Optional[Callable[[], Any]] = None,
 ) -> list[summary.RunSummary]:
   """Runs all points that are not done; loads TensorFlow only if there are any.
 
@@ -61,6 +62,7 @@ def run_points(
     folder: The folder of the run folders.
     interruption: Asked after each round whether to stop.
     tensorboard: Whether to write TensorBoard events.
+    workbench_fn: Gives the workbench; by default a new one.
 
   Returns:
     The outcome of each point.
@@ -87,7 +89,9 @@ def run_points(
         outcomes[plan.config] = _failed(plan.config, plan.folder, error)
   to_run = [plan for plan in plans if plan.stage != plan_lib.DONE]
   if to_run:
-    outcomes.update(_run_all(to_run, interruption, tensorboard))
+    outcomes.update(
+        _run_all(to_run, interruption, tensorboard, workbench_fn)
+    )
   for plan in plans:
     if plan.config not in outcomes:
       try:
@@ -98,12 +102,12 @@ def run_points(
   return [outcomes[config] for config in configs]
 
 
-def _run_all(plans, interruption, tensorboard):
+def _run_all(plans, interruption, tensorboard, workbench_fn):
   with command.announced():
     from baselines.run import loop
     from baselines.run import workbench as workbench_lib
 
-  workbench = workbench_lib.Workbench()
+  workbench = (workbench_fn or workbench_lib.Workbench)()
   workbench.check(plans[0].config)
   # Runs on the same data follow each other: the workbench keeps one task.
   tasks = list(dict.fromkeys(plan.config.task for plan in plans))

@@ -4,7 +4,6 @@ import pytest
 
 from baselines.figures import main
 from baselines.settings import commands
-from baselines.settings import flags
 from baselines.sweeps import grid
 from tests.figures import horizon_cases
 from tests.figures import rate_cases as cases
@@ -27,8 +26,7 @@ def _points(tmp_path):
   arguments = [
       f'--flagfile={sweep}', f'--flagfile={tmp_path / "new" / "a.flags"}'
   ]
-  asked = flags.parse_own(arguments, 'A command.', *_OWN)
-  points = grid.plan_points(arguments, 'A command.', asked)
+  points, _ = grid.plan_points(arguments, 'A command.', _OWN[1])
   return [tuple(point.rates.values()) for point in points]
 
 

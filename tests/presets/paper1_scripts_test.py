@@ -4,6 +4,7 @@ The commands are replaced by ones that note their arguments; these are read as
 the commands would.
 """
 
+import dataclasses
 import os
 import pathlib
 import shlex
@@ -18,6 +19,7 @@ from baselines.sweeps import grid
 
 _SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / 'scripts'
 _OWN = (grid.GridConfig, commands_lib.SweepOutputConfig)
+_OWN_NAMES = {f.name for kind in _OWN for f in dataclasses.fields(kind)}
 _PANELS = {
     'femnist': ['2a', '5a', '8a'],
     'cifar100': ['2b', '5b', '8b', '3', '4'],
@@ -54,18 +56,18 @@ def _run(folder, task, scale, *arguments):
 
 
 def _points(arguments):
-  asked = flags.parse_own(arguments, 'A command.', *_OWN)
+  given = flags.parse(arguments, 'A command.', *_OWN)
+  asked = flags.build_own(given, *_OWN)
   # The databases are not there, and planning looks at them.
   points = [
       point
       for added in grid.split_variants(
           asked[grid.GridConfig].sweep_variants or ''
       )
-      for parsed in [
-          flags.parse_experiment([*arguments, *added], 'A command.', *_OWN)
-      ]
+      for values in [flags.parse([*arguments, *added], 'A command.', *_OWN)]
       for point in grid.grid_points(
-          parsed.config, parsed.extra[grid.GridConfig], parsed.given
+          {k: v for k, v in values.items() if k not in _OWN_NAMES},
+          flags.build_own(values, *_OWN)[grid.GridConfig].varied,
       )
   ]
   return asked[commands_lib.SweepOutputConfig].output_dir, points

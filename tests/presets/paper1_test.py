@@ -53,8 +53,8 @@ def _arguments(study, scale, data_dir):
 
 def _points(study, scale='paper', data_dir='d', *arguments):
   arguments = [*_arguments(study, scale, data_dir), *arguments]
-  asked = flags.parse_own(arguments, 'A command.', *_OWN)
-  return grid.plan_points(arguments, 'A command.', asked)
+  configs, _ = grid.plan_points(arguments, 'A command.', _OWN[1])
+  return configs
 
 
 def _rates(points):

@@ -44,8 +44,8 @@ def _parse_sweep(name, *arguments):
 
 def _points(name, *arguments):
   arguments = [f'--preset={name}', *arguments]
-  asked = flags.parse_own(arguments, 'A command.', *_OWN)
-  return grid.plan_points(arguments, 'A command.', asked)
+  configs, _ = grid.plan_points(arguments, 'A command.', _OWN[1])
+  return configs
 
 
 def _algorithms(name, *arguments):

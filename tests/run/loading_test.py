@@ -9,6 +9,11 @@ import pytest
 from baselines import command
 
 
+@pytest.fixture(autouse=True)
+def _not_loaded(monkeypatch):
+  monkeypatch.delitem(sys.modules, 'tensorflow_federated', raising=False)
+
+
 def test_said_before_and_after(capsys, monkeypatch):
   monkeypatch.delenv('TF_CPP_MIN_LOG_LEVEL', raising=False)
   with command.announced():
@@ -31,8 +36,7 @@ def _frozen(monkeypatch):
   return calls
 
 
-def test_import_is_not_searched_for_garbage(monkeypatch, frozen):
-  monkeypatch.delitem(sys.modules, 'tensorflow_federated', raising=False)
+def test_import_is_not_searched_for_garbage(frozen):
   with command.announced():
     assert not gc.isenabled()
   assert gc.isenabled() and frozen == [False]
@@ -42,8 +46,8 @@ def test_import_is_not_searched_for_garbage(monkeypatch, frozen):
   assert gc.isenabled() and len(frozen) == 1
 
 
-def test_what_is_loaded_already_is_left_alone(monkeypatch, frozen):
+def test_what_is_loaded_already_is_left_alone(monkeypatch, frozen, capsys):
   monkeypatch.setitem(sys.modules, 'tensorflow_federated', None)
   with command.announced():
     assert gc.isenabled()
-  assert not frozen
+  assert not frozen and not capsys.readouterr().err

@@ -50,9 +50,9 @@ def test_flagfile_is_read_and_later_flags_win(tmp_path):
 
 
 @pytest.mark.parametrize('argument, message', [
-    ('--no_such_flag', "Unknown command line flag 'no_such_flag'"),
+    ('--no_such_flag', "Unknown setting 'no_such_flag'"),
     ('--undefok=no_such_flag', 'undefok is no flag here'),
-    ('--round=3', 'Did you mean: rounds'),
+    ('--round=3', 'Did you mean rounds'),
     ('--sweep_seeds=1:2', 'sweep_seeds is a flag of localupdate-sweep'),
     ('--preset=paper1_fig2a', 'flag of localupdate-sweep, as are all presets'),
     ('--data_dir=x', "ignored: .* Those of digits are embedded"),
@@ -181,7 +181,7 @@ def test_flags_of_a_preset_take_its_place_and_later_ones_win():
   )
   ceal = parsed.config.algorithm
   assert (ceal.horizon, ceal.step_size, ceal.grid) == (7, 2.0, 'vector')
-  assert {'noise_scale', 'horizon', 'algorithm'} <= parsed.given
+  assert {'noise_scale', 'horizon', 'algorithm'} <= parsed.given.keys()
 
 
 def test_help_tells_a_flag_of_several_algorithms_once_if_it_is_the_same():

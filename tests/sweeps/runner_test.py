@@ -12,7 +12,6 @@ from baselines.run import stopping
 from baselines.run import workbench
 from baselines.settings import experiment
 from baselines.settings import record
-from baselines.sweeps import grid
 from baselines.sweeps import runner
 
 _BASE = experiment.ExperimentConfig(
@@ -26,7 +25,10 @@ _BASE = experiment.ExperimentConfig(
 
 def _points(gammas='0,0.5,1', **changes):
   base = experiment.replace_settings(_BASE, **changes)
-  return grid.grid_points(base, grid.GridConfig(gammas))
+  return [
+      experiment.replace_settings(base, client_learning_rate=float(gamma))
+      for gamma in gammas.split(',')
+  ]
 
 
 def _run(points, folder):
