@@ -81,8 +81,10 @@ class Run:
 
     columns = records.columns_of(self.config)
     rows = records.read_rows(self._folder.metrics_path, columns)
-    table = pd.DataFrame(rows, columns=list(columns))
-    return table.apply(pd.to_numeric).astype({'round': int})
+    numbers = {
+        name: [float(row[name] or 'nan') for row in rows] for name in columns
+    }
+    return pd.DataFrame(numbers).astype({'round': int})
 
   @functools.cached_property
   def weights(self) -> 'dict[str, np.ndarray]':

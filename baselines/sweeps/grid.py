@@ -25,7 +25,6 @@ from baselines.settings import flags
 from baselines.settings import record
 from baselines.settings import schema
 from baselines.settings.schema import setting
-from baselines.tasks import registry as tasks
 
 Lists = Mapping[str, Sequence[schema.Value]]
 
@@ -178,8 +177,8 @@ def _settings_of(
   """Returns the settings that a list varies; fixed data have no seed."""
   if name != ALL_SEEDS:
     return (name,)
-  task = point.get('task', experiment.TaskConfig().task)
-  has_seed = task in tasks.TASKS and tasks.task_entry(task).takes_data_seed
+  kind = experiment.TaskConfig
+  has_seed = flags.build_own(point, kind)[kind].data_seed is not None
   return SEEDS if has_seed else SEEDS[1:]
 
 
