@@ -81,6 +81,7 @@ setuptools.setup(
         'dev': [
             'hypothesis',
             'ipykernel',
+            'ipython<8.23',  # Later ones want typing-extensions 4.6, unsaid.
             'nbclient',
             'nbformat',
             'pytest',

@@ -95,6 +95,22 @@ def test_pins_of_others_hold_for_the_optional_parts():
   assert 'distributed' in _versions(_EXTRAS, '3.9')
 
 
+def test_optional_parts_can_be_imported():
+  # What a package wants is not always what it says that it wants.
+  modules = (
+      'pandas', 'pyarrow.parquet', 'plotly.graph_objects', 'optuna',
+      'distributed', 'hypothesis', 'IPython', 'ipykernel', 'nbclient',
+      'nbformat', 'selenium.webdriver',
+  )
+  if check_environment.find_lock_fault(str(sources.ROOT / _EXTRAS)):
+    pytest.skip('scripts/test.sh installs the optional parts')
+  done = subprocess.run(
+      [sys.executable, '-c', f'import {", ".join(modules)}'],
+      capture_output=True, text=True, timeout=120,
+  )
+  assert done.returncode == 0, done.stderr
+
+
 def test_gpu_extra_is_the_gpu_lock():
   text = (sources.ROOT / 'setup.py').read_text(encoding='utf-8')
   assert sorted(re.findall(r"'(nvidia-[^']*)'", text)) == _lock_lines(
