@@ -76,16 +76,12 @@ class Theta:
 
 
 def parse_theta(text: str) -> Theta:
-  """Reads Theta weights from a text.
+  """Reads Theta weights from a text, such as `1:10`, `k10` or `0.5,0,2`.
 
-  Args:
-    text: `1:K` for Theta_{1:K} (K weights of 1), `kK` for Theta_K (weight 1 on
-      step K only), or the weights themselves, separated by commas. For
-      instance `1:10`, `k10`, `0.5,0,2`. Zeros at the end do not count, but
-      `10` alone is refused: who means one step of weight 10 writes `10,0`.
-
-  Returns:
-    The `Theta`.
+  `1:K` is Theta_{1:K} (K weights of 1), `kK` is Theta_K (weight 1 on step K
+  only); else the weights themselves, separated by commas. Zeros at the end do
+  not count, but a weight alone is refused, as `10` may be meant as ten steps:
+  one step of weight 10 is `10,0`.
 
   Raises:
     ValueError: If `text` has none of these forms, or its weights are refused

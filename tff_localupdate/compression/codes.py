@@ -1,23 +1,17 @@
-"""Whole numbers of given widths to bytes, and a reader of single bits.
+"""Codes: from vectors of integers to bytes and back, and exact lengths.
 
-The first bit is the highest one of the first byte. The last byte is filled up
-with zeros.
-
-Codes: from vectors of integers to bytes and back, and exact lengths.
-
-`encode` and `decode` are NumPy on the host; `length` is TensorFlow, so that a
-TFF process can count the bits of a message that it does not have to build. More
-codes are in `elias_codes`.
+Each code has two faces. `encode` and `decode` are NumPy on the host and handle
+real bytes. `length` is TensorFlow and compiles under XLA, so that a TFF process
+can count the bits of a message that it does not have to build. The tests hold
+one against the other.
 
 Both sides know the dimension d. Codes are canonical: bytes that `decode`
 accepts are those that `encode` makes of the result. Without a checksum, which
 no paper here counts, a flipped bit can give the message of another vector.
 
-Codes made of Elias gamma numbers: zigzag, and run-length as in QSGD.
-
-A number n >= 1 is sent as floor(log2 n) zeros and then n in binary, which is
-2 floor(log2 n) + 1 bits. Elias, Universal Codeword Sets and Representations of
-the Integers, 1975.
+To add a code, write a `Code`. Two are made of Elias gamma numbers: n >= 1 is
+sent as floor(log2 n) zeros and then n in binary, which is 2 floor(log2 n) + 1
+bits. Elias, Universal Codeword Sets and Representations of the Integers, 1975.
 """
 
 import abc
@@ -34,104 +28,6 @@ _MAX_GAMMA_ZEROS = 31
 
 class DecodingError(ValueError):
   """The bytes are no message: cut short, too long or corrupted."""
-
-
-def pack(values: np.ndarray, widths: np.ndarray) -> bytes:
-  """Writes numbers one after another, the highest bit of each first.
-
-  Args:
-    values: int64 [n], not negative.
-    widths: int64 [n], the number of bits of each, at most 63; leading zeros
-      fill up.
-
-  Returns:
-    The bytes.
-  """
-  ends = np.cumsum(widths)
-  total = int(ends[-1]) if len(ends) else 0
-  # The number of bits that follow each bit within its number.
-  following = np.repeat(ends, widths) - np.arange(1, total + 1)
-  bits = (np.repeat(values, widths) >> following) & 1
-  return np.packbits(bits.astype(np.uint8)).tobytes()
-
-
-def unpack(data: bytes) -> np.ndarray:
-  """Returns the bits of `data`, uint8 [8 len(data)]."""
-  return np.unpackbits(np.frombuffer(data, np.uint8))
-
-
-class BitReader:
-  """Reads numbers of unknown widths from bytes, from the front."""
-
-  def __init__(self, data: bytes):
-    # Text, because its `find` is the fastest search for the next one.
-    self._text = (unpack(data) + ord('0')).tobytes().decode('ascii')
-    self._position = 0
-
-  def read_bit(self) -> int:
-    """Returns the next bit.
-
-    Raises:
-      DecodingError: If there is none.
-    """
-    return self._read(1)
-
-  def read_gamma(self) -> int:
-    """Returns the next number >= 1 in the Elias gamma code.
-
-    Raises:
-      DecodingError: If there is none, or it is not below 2^32.
-    """
-    one = self._text.find('1', self._position)
-    zeros = (one if one >= 0 else len(self._text)) - self._position
-    if zeros > _MAX_GAMMA_ZEROS:
-      raise DecodingError(
-          f'At bit {self._position} there is no number below 2^32.'
-      )
-    self._position += zeros
-    return self._read(zeros + 1)
-
-  def finish(self) -> None:
-    """Checks that nothing is left.
-
-    Raises:
-      DecodingError: If there is, beyond the zeros that fill the last byte.
-    """
-    check_filling(self._position, self._text[self._position :].encode())
-
-  def _read(self, width):
-    end = self._position + width
-    if end > len(self._text):
-      raise DecodingError(
-          f'The message is cut short: it has {len(self._text)} bits, where at '
-          f'least {end} are needed.'
-      )
-    value = int(self._text[self._position : end], 2)
-    self._position = end
-    return value
-
-
-def check_filling(num_read: int, rest: bytes) -> None:
-  """Checks that what follows the last bit that counts fills its byte only.
-
-  Args:
-    num_read: The number of bits that count.
-    rest: Those after them, one per byte, each 0 or 1 in its lowest bit.
-
-  Raises:
-    DecodingError: If there are 8 or more, or one of them is not 0.
-  """
-  if len(rest) >= 8:
-    raise DecodingError(
-        f'The message is too long: whole bytes follow the {num_read} bits that '
-        'hold its integers.'
-    )
-  if any(bit & 1 for bit in rest):
-    raise DecodingError(
-        'The message is corrupted: its last byte is not filled up with zeros.'
-    )
-
-
 
 
 class Code(abc.ABC):
@@ -170,6 +66,12 @@ class Code(abc.ABC):
     """Encodes integers that are in range."""
 
 
+def fits(code: Code, indices: tf.Tensor) -> tf.Tensor:
+  """Returns whether the code can carry all integers, a bool scalar."""
+  low, high = code.index_range()
+  return tf.reduce_all((indices >= low) & (indices <= high))
+
+
 class SignedUnaryCode(Code):
   """|k| ones, one zero, then a sign bit if k is not 0 (0 plus, 1 minus).
 
@@ -181,13 +83,15 @@ class SignedUnaryCode(Code):
     return tf.reduce_sum(tf.abs(indices) + 1 + signs)
 
   def _encode(self, indices):
+    # All ones, but for the zero that ends each magnitude, the sign bit after it
+    # if it is plus, and the filling. The work is in proportion to the zeros: a
+    # long run of ones costs nothing per bit.
     magnitudes, nonzero = np.abs(indices), indices != 0
     starts = _starts(magnitudes + 1 + nonzero)
     zeros = starts[:-1] + magnitudes
     plus = zeros[indices > 0] + 1
     data = np.full(-(-int(starts[-1]) // 8), 0xFF, np.uint8)
     filling = np.arange(starts[-1], 8 * len(data))
-    # Ones everywhere but at the zeros: long runs cost nothing per bit.
     positions = np.concatenate([zeros, plus, filling])
     np.bitwise_and.at(
         data, positions >> 3, ~(128 >> (positions & 7)).astype(np.uint8)
@@ -195,6 +99,10 @@ class SignedUnaryCode(Code):
     return data.tobytes()
 
   def decode(self, data: bytes, dimension: int) -> np.ndarray:
+    # From one zero to the next: the ones between are a magnitude. After one
+    # that is not 0 comes its sign, which is plus if the very next bit is a
+    # zero. Two zeros behind the end are put there for the loop to find, and
+    # then to miss.
     zeros = iter(_zero_positions(data) + [8 * len(data)] * 2)
     next_zero, start, indices = next(zeros), 0, []
     for _ in range(dimension):
@@ -217,6 +125,19 @@ class SignedUnaryCode(Code):
     return checked_range(np.array(indices, np.int64))
 
 
+def _starts(widths: np.ndarray) -> np.ndarray:
+  """Returns where each number starts, and where the last one ends."""
+  return np.concatenate([[0], np.cumsum(widths)])
+
+
+def _zero_positions(data: bytes) -> list[int]:
+  """Returns the positions of the bits that are 0."""
+  values = np.frombuffer(data, np.uint8)
+  places = np.flatnonzero(values != 0xFF)
+  zeros = np.flatnonzero(np.unpackbits(values[places]) == 0)
+  return (8 * places[zeros >> 3] + (zeros & 7)).tolist()
+
+
 class FixedWidthCode(Code):
   """A sign bit and ceil(log2(s + 1)) bits for the magnitude, at most s.
 
@@ -224,11 +145,7 @@ class FixedWidthCode(Code):
   """
 
   def __init__(self, max_index: int, *, signed: bool = True):
-    """Makes a code.
-
-    Args:
-      max_index: s, a whole number from 1 to 2^31 - 1.
-      signed: Whether integers may be negative.
+    """Makes a code for magnitudes up to s, `max_index`, from 1 to 2^31 - 1.
 
     Raises:
       ValueError: If `max_index` is out of its range.
@@ -277,35 +194,6 @@ class FixedWidthCode(Code):
     return np.where(is_minus, -magnitudes, magnitudes)
 
 
-def fits(code: Code, indices: tf.Tensor) -> tf.Tensor:
-  """Returns whether the code can carry all integers, a bool scalar."""
-  low, high = code.index_range()
-  return tf.reduce_all((indices >= low) & (indices <= high))
-
-
-def checked_range(indices: np.ndarray) -> np.ndarray:
-  """Returns `indices`; raises DecodingError if a magnitude is 2^31 or more."""
-  if np.any(np.abs(indices) > quantizers.MAX_INDEX):
-    raise DecodingError(
-        'The message is corrupted: it has an integer of magnitude above '
-        f'{quantizers.MAX_INDEX}.'
-    )
-  return indices
-
-
-def _starts(widths: np.ndarray) -> np.ndarray:
-  """Returns where each number starts, and where the last one ends."""
-  return np.concatenate([[0], np.cumsum(widths)])
-
-
-def _zero_positions(data: bytes) -> list[int]:
-  """Returns the positions of the bits that are 0."""
-  values = np.frombuffer(data, np.uint8)
-  places = np.flatnonzero(values != 0xFF)
-  zeros = np.flatnonzero(np.unpackbits(values[places]) == 0)
-  return (8 * places[zeros >> 3] + (zeros & 7)).tolist()
-
-
 class EliasGammaCode(Code):
   """The gamma code of 1 + zigzag(k): 0, -1, 1, -2, 2 -> 1, 2, 3, 4, 5."""
 
@@ -341,6 +229,8 @@ class RunLengthCode(Code):
   """
 
   def length(self, indices: tf.Tensor) -> tf.Tensor:
+    # The place of the last nonzero before i is a running maximum of places: so
+    # all distances come at once, without a loop over the coordinates.
     dimension = indices.shape[0]
     places = tf.range(dimension, dtype=tf.int64)
     nonzero = tf.not_equal(indices, 0)
@@ -390,13 +280,15 @@ class RunLengthCode(Code):
 
 def _gamma_width(numbers: np.ndarray) -> np.ndarray:
   """Returns 2 floor(log2 |n|) + 1 for n of magnitudes from 1 to 2^32 - 1."""
+  # frexp gives n = m 2^e with 1/2 <= m < 1, so floor(log2 n) = e - 1.
   _, exponents = np.frexp(np.abs(numbers).astype(np.float64))
   return 2 * exponents.astype(np.int64) - 1
 
 
 def _gamma_length(numbers: tf.Tensor) -> tf.Tensor:
   """Returns 2 floor(log2 n) + 1 for n from 1 to 2^53, int64."""
-  # The exponent of a float64; logarithms are not exact.
+  # The exponent of a float64, bits 52 to 62, biased by 1023; logarithms are not
+  # exact.
   bits = tf.bitcast(tf.cast(numbers, tf.float64), tf.int64)
   exponents = tf.bitwise.right_shift(bits, tf.constant(52, tf.int64)) - 1023
   return 2 * exponents + 1
@@ -404,9 +296,111 @@ def _gamma_length(numbers: tf.Tensor) -> tf.Tensor:
 
 def _running_maximum(values: tf.Tensor) -> tf.Tensor:
   """Returns the maxima of values[: i + 1], in log2(d) steps that XLA takes."""
+  # After the step of distance 2^j each place has the maximum of the 2^{j+1}
+  # values that end there.
   distance = 1
   while distance < values.shape[0]:
     shifted = tf.concat([values[:distance], values[:-distance]], axis=0)
     values = tf.maximum(values, shifted)
     distance *= 2
   return values
+
+
+def checked_range(indices: np.ndarray) -> np.ndarray:
+  """Returns `indices`; raises DecodingError if a magnitude is 2^31 or more."""
+  if np.any(np.abs(indices) > quantizers.MAX_INDEX):
+    raise DecodingError(
+        'The message is corrupted: it has an integer of magnitude above '
+        f'{quantizers.MAX_INDEX}.'
+    )
+  return indices
+
+
+# Bits and bytes: the first bit is the highest one of the first byte, and the
+# last byte is filled up with zeros.
+
+
+def pack(values: np.ndarray, widths: np.ndarray) -> bytes:
+  """Writes numbers one after another, the highest bit of each first.
+
+  Args:
+    values: int64 [n], not negative.
+    widths: int64 [n], the number of bits of each, at most 63; leading zeros
+      fill up.
+  """
+  # Every bit of the message at once: bit j of a number is the number shifted
+  # right by j, and j counts down from its width - 1 to 0.
+  ends = np.cumsum(widths)
+  total = int(ends[-1]) if len(ends) else 0
+  following = np.repeat(ends, widths) - np.arange(1, total + 1)
+  bits = (np.repeat(values, widths) >> following) & 1
+  return np.packbits(bits.astype(np.uint8)).tobytes()
+
+
+def unpack(data: bytes) -> np.ndarray:
+  """Returns the bits of `data`, uint8 [8 len(data)]."""
+  return np.unpackbits(np.frombuffer(data, np.uint8))
+
+
+class BitReader:
+  """Reads numbers of unknown widths from bytes, from the front.
+
+  Methods raise DecodingError where the bytes are none that `pack` has made.
+  """
+
+  def __init__(self, data: bytes):
+    # Text, because its `find` is the fastest search for the next one.
+    self._text = (unpack(data) + ord('0')).tobytes().decode('ascii')
+    self._position = 0
+
+  def read_bit(self) -> int:
+    """Returns the next bit."""
+    return self._read(1)
+
+  def read_gamma(self) -> int:
+    """Returns the next number in the Elias gamma code, from 1 to 2^32 - 1."""
+    # As many zeros as bits follow the leading one.
+    one = self._text.find('1', self._position)
+    zeros = (one if one >= 0 else len(self._text)) - self._position
+    if zeros > _MAX_GAMMA_ZEROS:
+      raise DecodingError(
+          f'At bit {self._position} there is no number below 2^32.'
+      )
+    self._position += zeros
+    return self._read(zeros + 1)
+
+  def finish(self) -> None:
+    """Checks that nothing is left but the zeros that fill the last byte."""
+    check_filling(self._position, self._text[self._position :].encode())
+
+  def _read(self, width):
+    end = self._position + width
+    if end > len(self._text):
+      raise DecodingError(
+          f'The message is cut short: it has {len(self._text)} bits, where at '
+          f'least {end} are needed.'
+      )
+    value = int(self._text[self._position : end], 2)
+    self._position = end
+    return value
+
+
+def check_filling(num_read: int, rest: bytes) -> None:
+  """Checks that what follows the last bit that counts fills its byte only.
+
+  Args:
+    num_read: The number of bits that count.
+    rest: Those after them, one per byte, each 0 or 1 in its lowest bit.
+
+  Raises:
+    DecodingError: If there are 8 or more, or one of them is not 0.
+  """
+  if len(rest) >= 8:
+    raise DecodingError(
+        f'The message is too long: whole bytes follow the {num_read} bits that '
+        'hold its integers.'
+    )
+  if any(bit & 1 for bit in rest):
+    raise DecodingError(
+        'The message is corrupted: its last byte is not filled up with zeros.'
+    )

@@ -1,6 +1,9 @@
-"""One vector for a structure of tensors, and back.
+"""Messages: a header of floats and coded integers, and what they cost.
 
-Messages: a header of floats and coded integers, and what they cost.
+What is sent is one vector. `flatten` makes it of the weights' structure, a
+quantizer makes a header and integers of it, a code makes bytes of these. In a
+TFF process `transmit` does all of that but the bytes, which it only counts;
+`encode` and `decode` are the same message in bytes, for those who send it.
 """
 
 from typing import Any, NamedTuple
@@ -21,14 +24,9 @@ def flatten(structure: Any) -> tf.Tensor:
 
 
 def unflatten(vector: tf.Tensor, like: Any) -> Any:
-  """Returns the structure whose `flatten` is `vector`.
+  """Returns the structure whose `flatten` is `vector`, [d].
 
-  Args:
-    vector: [d].
-    like: A structure of tensors of static shapes, d entries in all.
-
-  Returns:
-    A structure like `like`, with the entries of `vector`.
+  It is like `like`, a structure of tensors of static shapes, d entries in all.
   """
   leaves = tf.nest.flatten(like)
   parts = tf.split(vector, [leaf.shape.num_elements() for leaf in leaves])
@@ -39,11 +37,7 @@ def unflatten(vector: tf.Tensor, like: Any) -> Any:
 
 
 def check_value_type(name: str, value_type: Any) -> None:
-  """Checks that values of a TFF type can be flattened to one vector.
-
-  Args:
-    name: What errors call the type.
-    value_type: The type.
+  """Checks that values of a TFF type, called `name`, can be flattened.
 
   Raises:
     TypeError: If there is anything but tensors of fixed shapes in it.
@@ -69,15 +63,10 @@ def check_value_type(name: str, value_type: Any) -> None:
 
 
 def clip(vector: tf.Tensor, radius: tf.Tensor) -> tf.Tensor:
-  """Returns v min(1, R/|v|): the nearest vector of norm at most R.
+  """Returns v min(1, R/|v|), [d]: the nearest vector of norm at most R.
 
-  Args:
-    vector: v, [d].
-    radius: R > 0, a scalar; infinity leaves v as it is.
-
-  Returns:
-    The clipped vector, [d]; 0 stays 0. It is not finite if v is not, nor if |v|
-    is too large for the dtype.
+  R, `radius`, is a positive scalar; infinity leaves v as it is, and 0 stays 0.
+  The result is not finite if v is not, nor if |v| is too large for the dtype.
   """
   norm = tf.norm(vector)
   clipped = vector * tf.minimum(tf.ones_like(radius), radius / norm)
@@ -120,9 +109,6 @@ def transmit(
     seed: int64 [2].
     quantizer: The quantizer.
     code: The code.
-
-  Returns:
-    The `Transmission`.
   """
   quantized = quantizer.quantize(vector, resolution, seed)
   was_sent = tf.logical_and(
@@ -153,12 +139,7 @@ def count_bits(
 def encode(quantized: quantizers.QuantizedVector, code: codes.Code) -> bytes:
   """Returns the bytes of a message: the header, big-endian, then the integers.
 
-  Args:
-    quantized: What is sent, as tensors or arrays.
-    code: The code.
-
-  Returns:
-    The bytes, 8 of them for each `count_bits` up to the filling of the last.
+  8 bits each, as many as `count_bits` says, up to the filling of the last.
 
   Raises:
     ValueError: If an integer is out of the range of the code.
@@ -182,12 +163,9 @@ def decode(
   Args:
     data: The bytes.
     code: The code.
-    num_indices: The number of integers; as the rest, known to both sides.
+    num_indices: The number of integers; like the rest, known to both sides.
     num_header: The number of floats in the header.
     dtype: Their dtype, `float32` or `float64`.
-
-  Returns:
-    The `QuantizedVector`.
 
   Raises:
     codes.DecodingError: If the bytes are no such message.

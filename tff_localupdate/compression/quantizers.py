@@ -85,10 +85,7 @@ class GridQuantizer(Quantizer):
 
     Args:
       grid: What the resolution bounds, `vector` the error of the whole vector
-        in L2 norm, `coordinate` that of each coordinate.
-
-    Raises:
-      ValueError: If `grid` is neither.
+        in L2 norm, `coordinate` that of each coordinate; else ValueError.
     """
     arguments.check_choice('grid', grid, GRIDS)
     self._grid = grid
@@ -207,16 +204,10 @@ def grid_step(
 def stochastic_round(ratios: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
   """Returns floor(r_i + u_i): r_i in expectation over u_i on [0, 1).
 
-  A whole r_i stays as it is whatever u_i, also where r_i + u_i would be rounded
-  up to the next whole number in floating point.
-
-  Args:
-    ratios: r, [d].
-    uniforms: u, [d].
-
-  Returns:
-    int64 [d]; MAX_INDEX + 1 where r_i is not finite or the result's magnitude
-    is above MAX_INDEX.
+  For r and u, [d], int64 [d]; MAX_INDEX + 1 where r_i is not finite or the
+  result's magnitude is above MAX_INDEX. A whole r_i stays as it is whatever
+  u_i, also where r_i + u_i would be rounded up to the next whole number in
+  floating point.
   """
   floors = tf.floor(ratios)
   rounded_up = (ratios - floors) + uniforms >= 1.0
@@ -234,10 +225,7 @@ def qsgd_round(
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """Returns the indices of QSGD, int64 [d], and the norm |v|.
 
-  Args:
-    vector: v, [d].
-    levels: s, a scalar in the dtype of v.
-    uniforms: u, [d].
+  For v and u, [d], and `levels` s, a scalar in the dtype of v.
   """
   norm = tf.norm(vector)
   ratios = tf.math.divide_no_nan(levels * tf.abs(vector), norm)

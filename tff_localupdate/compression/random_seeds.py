@@ -53,14 +53,7 @@ def draw_uniforms(shape: Any, seed: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
   They are the first 24 bits of draws of whole numbers, in float64 the first 53:
   one seed gives nearly the same numbers in both. XLA lays out the draws of
   `tf.random.stateless_uniform` differently for floats, not for whole numbers.
-
-  Args:
-    shape: The shape.
-    seed: int64 [2].
-    dtype: float32 or float64.
-
-  Returns:
-    A tensor of that shape and dtype.
+  `seed` is int64 [2], `dtype` float32 or float64.
   """
   num_bits = _NUM_BITS[dtype]
   kept = tf.bitwise.bitwise_and(
@@ -85,19 +78,12 @@ def draw_unit_vector(
 
 
 def digest(vector: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-  """Returns a digest of the bits of `vector`.
+  """Returns a digest of the bits of `vector`, an int64 scalar.
 
   The sum, modulo 2^64, of the coordinates' bit patterns, in words of 32 bits,
-  each times a random 64-bit number that `seed` determines. Equal vectors have
-  equal digests. Two that differ have the same one with a chance of at most
-  2^-32 over the random numbers.
-
-  Args:
-    vector: [d], float32 or float64.
-    seed: int64 [2].
-
-  Returns:
-    An int64 scalar.
+  each times a random 64-bit number that `seed`, int64 [2], determines. Equal
+  vectors, float32 or float64, have equal digests. Two that differ have the same
+  one with a chance of at most 2^-32 over the random numbers.
   """
   words = tf.cast(tf.bitcast(vector, tf.int32), tf.int64)
   factors = _draw_integers(tf.shape(words), seed)

@@ -1,12 +1,13 @@
 """Runs TFF computations inside the Python process, on its TensorFlow.
 
-- `devices`: which devices there are, memory growth, determinism.
-- `forms`: from computation proto to MapReduceForm to TensorFlow functions.
+From the bottom up:
+
+- `devices`: which devices there are, memory growth, determinism, options.
 - `values`: Python values to flat tensors and back, by TFF type.
-- `local_function`: computations without clients.
+- `forms`: from a TFF computation to a function of flat tensors.
 - `round_graph`: the graph of one round.
-- `compiled_round`: the fused round, one compiled function per cohort shape.
-- `program`: a process with its fused round.
+- `compiled_round`: the same, compiled once per cohort shape.
+- `program`: a process with its compiled round.
 - `context`: the same, as the contexts that TFF itself calls.
 """
 

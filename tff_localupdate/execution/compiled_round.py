@@ -1,12 +1,18 @@
-"""Calls compiled functions on the host at the least cost for each call.
+"""The fused round: a whole federated round as one compiled function.
 
-The fused round: a whole federated round as one TensorFlow function.
+`round_graph` says what a round computes, as a `tf.function`. Here it is traced
+and compiled once for every shape of cohort, kept, and called. Three questions
+are answered on the way:
 
-prepare -> for each client: work, accumulate in order -> merge the devices'
-partial sums in order -> report -> update, all inside one compiled function
-per (process, cohort size, shapes); without XLA, sizes that the type leaves open
-stay open. The state never leaves the device, and the order of summation is
-fixed, so equal seeds give equal bits on one device.
+  - Which rounds share a function? With XLA only those of equal shapes. Without
+    it, all those that differ in sizes which the client's type leaves open.
+  - XLA or TensorFlow's kernels? See `ExecutionOptions.jit`; under `auto` a
+  round
+    that XLA cannot compile falls back, and so do all later ones.
+  - What does a call cost? A round of a small model takes half a millisecond, so
+    binding arguments counts: see `host_call`.
+
+The state never leaves the device between rounds.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,40 +30,8 @@ from tff_localupdate.execution import forms
 from tff_localupdate.execution import round_graph
 from tff_localupdate.execution import values
 
-
-def host_call(
-    build: Callable[..., list[tf.Tensor]],
-    specs: Sequence[tf.TensorSpec],
-    *,
-    one_program: bool,
-) -> Callable[..., list[tf.Tensor]]:
-  """Traces a function of flat tensors and returns how to call it on a host.
-
-  Args:
-    build: The function.
-    specs: Its arguments.
-    one_program: Whether XLA compiles all of it. One operation then calls it,
-      which takes two thirds of the time; without XLA that operation leaves
-      TensorFlow's optimization of graphs out, a fifth of a convolutional round.
-
-  Returns:
-    A function of tensors as in `specs`, of the same bits either way.
-  """
-  # It binds flat arguments twice as fast as a `tf.function`, which counts where
-  # a round takes half a millisecond.
-  function = tf.compat.v1.wrap_function(lambda *args: build(*args), specs)
-  if not one_program:
-    return function
-  captured = list(function.captured_inputs)
-  dtypes = [output.dtype for output in function.outputs]
-  return lambda *leaves: tf.raw_ops.StatefulPartitionedCall(
-      args=[*leaves, *captured], Tout=dtypes, f=function
-  )
-
-
 # Cohorts whose clients differ in shape come in ever new combinations.
 _MAX_COMPILED = 128
-
 # What TensorFlow raises when XLA cannot compile a graph.
 _NOT_COMPILABLE = (
     tf.errors.InvalidArgumentError,
@@ -163,6 +137,8 @@ class CompiledRound:
 
   def _first_run(self, key, leaves, size, stacked):
     """Compiles and runs; falls back to TensorFlow's kernels under `auto`."""
+    # XLA compiles with the first call, so only that tells whether it can. A
+    # round has no effects, so running it again does no harm.
     self.jit = self._jit_now
     function = self._build(key, leaves)
     try:
@@ -170,7 +146,8 @@ class CompiledRound:
     except _NOT_COMPILABLE as error:
       if not self.jit or self._options.jit == 'on':
         raise
-      logging.info('XLA cannot compile this round: %s', _first_line(error))
+      reason = str(error).strip().splitlines()[0][:200]
+      logging.info('XLA cannot compile this round: %s', reason)
       self.jit = self._jit_now = False
       key = (size, stacked, self._shapes(leaves, stacked))
       function = self._build(key, leaves)
@@ -181,7 +158,11 @@ class CompiledRound:
     return self._graph.unpack(results)
 
   def _shapes(self, leaves, stacked):
-    """Shapes of the leaves as the function for them takes them."""
+    """Shapes of the leaves as the function for them takes them: its key.
+
+    The clients' types come around again for each client if leaves are not
+    stacked, and once if they are.
+    """
     shapes = [tuple(leaf.shape) for leaf in leaves]
     if self._jit_now:
       return tuple(shapes)
@@ -237,5 +218,31 @@ def _opened(shape, client_type, stacked):
   return (*shape[:first], *(None if n is None else size for size, n in own))
 
 
-def _first_line(error):
-  return str(error).strip().splitlines()[0][:200]
+def host_call(
+    build: Callable[..., list[tf.Tensor]],
+    specs: Sequence[tf.TensorSpec],
+    *,
+    one_program: bool,
+) -> Callable[..., list[tf.Tensor]]:
+  """Traces a function of flat tensors and returns how to call it on a host.
+
+  Args:
+    build: The function.
+    specs: Its arguments.
+    one_program: Whether XLA compiles all of it. One operation then calls it,
+      which takes two thirds of the time; without XLA that operation leaves
+      TensorFlow's optimization of graphs out, a fifth of a convolutional round.
+
+  Returns:
+    A function of tensors as in `specs`, of the same bits either way.
+  """
+  # It binds flat arguments twice as fast as a `tf.function`, which counts where
+  # a round takes half a millisecond.
+  function = tf.compat.v1.wrap_function(lambda *args: build(*args), specs)
+  if not one_program:
+    return function
+  captured = list(function.captured_inputs)
+  dtypes = [output.dtype for output in function.outputs]
+  return lambda *leaves: tf.raw_ops.StatefulPartitionedCall(
+      args=[*leaves, *captured], Tout=dtypes, f=function
+  )

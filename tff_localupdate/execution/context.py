@@ -1,4 +1,10 @@
-"""TFF execution contexts that run computations inside this Python process."""
+"""TFF execution contexts that run computations inside this Python process.
+
+With one of them as TFF's default, `process.next(state, data)` of anybody's code
+runs here: TFF calls `invoke`, which looks the computation up, compiles it the
+first time, and hands over the arguments as TFF's callers give them: clients as
+a list of values, not stacked.
+"""
 
 import asyncio
 import collections
@@ -100,8 +106,8 @@ def set_default_context(
 
   Args:
     devices: Result of `devices.configure`; None calls it.
-    jit: See `options.ExecutionOptions`.
-    clients: See `options.ExecutionOptions`.
+    jit: See `devices.ExecutionOptions`.
+    clients: See `devices.ExecutionOptions`.
 
   Returns:
     The context.
@@ -138,6 +144,8 @@ class _FederatedRound:
     ]
     if not flat:
       return self.round(state, [], 0)
+    # Clients of one shape become one tensor per leaf, which a loop indexes.
+    # Others, and data sets on a GPU, are handed over one by one.
     shapes = [tuple(tuple(leaf.shape) for leaf in leaves) for leaves in flat]
     stacks = self.round.stacks_sequences or not self._has_sequences
     if len(set(shapes)) > 1 or not stacks:

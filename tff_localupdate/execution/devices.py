@@ -1,6 +1,8 @@
-"""How rounds are compiled.
+"""Where and how rounds run: TensorFlow's devices, and options of compilation.
 
-Device choice, memory growth and determinism, in one place.
+`configure` prepares the process once, before anything runs on TensorFlow: which
+devices, memory growth, threads, determinism. `ExecutionOptions` says how each
+round is compiled for them.
 """
 
 import ctypes
@@ -13,6 +15,12 @@ import tensorflow as tf
 _JIT = ('auto', 'on', 'off')
 _CLIENTS = ('auto', 'loop', 'parallel')
 HOST = ('/device:CPU:0',)
+
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # Of `mallopt` in malloc.h.
+# In bytes. A block that goes back costs new pages the next time: computations
+# in NumPy, which take blocks of up to 16 MiB again and again, keep theirs.
+_LARGE, _KEPT = 18 * 2 ** 20, 2 ** 26
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,12 +68,6 @@ class ExecutionOptions:
   def use_cpu(self) -> bool:
     """Whether any of the devices is a CPU."""
     return any('CPU' in device for device in self.devices)
-
-
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # Of `mallopt` in malloc.h.
-# In bytes. A block that goes back costs new pages the next time: computations
-# in NumPy, which take blocks of up to 16 MiB again and again, keep theirs.
-_LARGE, _KEPT = 18 * 2 ** 20, 2 ** 26
 
 
 def configure(
@@ -143,8 +145,10 @@ def short_name(device: Optional[str]) -> str:
 
 
 def _return_large_blocks() -> None:
-  # Unless it is set, glibc raises the threshold to the largest block freed.
-  # Tensors have an allocator of TensorFlow, which this does not concern.
+  # Blocks above a threshold are mapped by themselves, and freeing one gives it
+  # back. But glibc raises the threshold to the largest block freed so far,
+  # unless it is set: after one large proto, all blocks would be kept. Tensors
+  # have an allocator of TensorFlow, which this does not concern.
   if any(n.startswith(('MALLOC_', 'GLIBC_TUNABLES')) for n in os.environ):
     return
   mallopt = getattr(ctypes.CDLL(None), 'mallopt', None)
@@ -175,10 +179,9 @@ def _choose_threads() -> None:
 
 
 def _resolve(devices, gpus) -> tuple[str, ...]:
+  """Full names of the devices asked for, in any of the spellings allowed."""
   if devices == 'auto':
-    return tuple('/device:' + short_name(d.name) for d in gpus) or (
-        '/device:CPU:0',
-    )
+    return tuple('/device:' + short_name(d.name) for d in gpus) or HOST
   names = devices.split(',') if isinstance(devices, str) else list(devices)
   known = {short_name(d.name) for d in tf.config.list_logical_devices()}
   resolved = [short_name('device:' + n.strip().upper().replace(

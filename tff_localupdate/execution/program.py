@@ -1,6 +1,8 @@
-"""Computations without client placement, as functions of this process.
+"""A TFF process as a program of this Python process.
 
-A process that runs in this Python process.
+`Program` is the form for a loop of one's own: `initialize` once, then one
+compiled call a round, with the cohort given as stacked arrays. What has no
+clients (`initialize`, plain TensorFlow logic) is a `LocalFunction`.
 """
 
 import contextlib
@@ -144,8 +146,8 @@ def compile_process(
   Args:
     process: Process whose `next` takes (state, client values) and returns
       (state, output).
-    jit: See `options.ExecutionOptions`.
-    clients: See `options.ExecutionOptions`.
+    jit: See `devices.ExecutionOptions`.
+    clients: See `devices.ExecutionOptions`.
     devices: Result of `devices.configure`; None calls it.
 
   Returns:

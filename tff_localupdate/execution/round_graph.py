@@ -1,6 +1,18 @@
-"""TFF's secure sums, as far as a simulation goes.
+"""The graph of one round, from the parts of a MapReduceForm.
 
-Traces one federated round from the parts of a MapReduceForm.
+TFF takes `next` apart into eight plain graphs. A round joins them:
+
+    broadcast            = prepare(state)
+    for each client i:     result_i = work(client i, broadcast)
+    for each device:       partial  = zero; accumulate(partial, result_i) in
+    order total                = merge(partials), in the order of the devices
+    state, output        = update(state, report(total))
+
+All of that is one `tf.function`. The clients are a loop in it whose variables
+are the partial sums, so that the graph does not grow with the cohort, and sums
+are made in the order of the clients whatever runs beside what: equal seeds give
+equal bits on one device. TFF's secure sums go beside the accumulator, as plain
+sums (`SecureSums`).
 """
 
 from typing import Any, NamedTuple, Optional, Sequence
@@ -12,75 +24,10 @@ from tff_localupdate.execution import devices as devices_lib
 from tff_localupdate.execution import forms
 from tff_localupdate.execution import values
 
-
-class SecureSums:
-  """TFF's secure sums, simulated as plain sums with their ranges checked.
-
-  Nothing is encrypted: a simulation shows the numbers that secure aggregation
-  would give, and refuses inputs that the protocol could not carry.
-
-  Attributes:
-    used: Whether the process has any.
-  """
-
-  def __init__(self, form: Any):
-    result = form.work.type_signature.result
-    self._types = [values.leaf_types(result[i]) for i in (1, 2, 3)]
-    self._limits = [
-        forms.ImportedFunction(computation) for computation in (
-            form.secure_sum_bitwidth, form.secure_sum_max_input,
-            form.secure_modular_sum_modulus)
-    ]
-    self.used = any(self._types)
-
-  def zeros(self) -> list[tf.Tensor]:
-    """One zero per secure sum."""
-    return [
-        tf.zeros(leaf.shape, tf.as_dtype(np.dtype(leaf.dtype)))
-        for leaves in self._types for leaf in leaves
-    ]
-
-  def add(
-      self, sums: list[tf.Tensor], inputs: list[tf.Tensor]
-  ) -> tuple[list[tf.Tensor], tf.Tensor]:
-    """Adds one client's inputs; says whether they kept their ranges."""
-    added = [a + b for a, b in zip(sums, inputs)]
-    if not self.used:
-      return added, tf.constant(True)
-    bits, maxima, _ = [limit([]) for limit in self._limits]
-    num_bits = len(self._types[0])
-    checks = [
-        _within(value, tf.bitwise.left_shift(
-            tf.constant(1, tf.int64), tf.cast(bit, tf.int64)) - 1)
-        for value, bit in zip(inputs, bits)
-    ] + [
-        _within(value, tf.cast(maximum, tf.int64))
-        for value, maximum in zip(inputs[num_bits:], maxima)
-    ]
-    return added, tf.reduce_all(tf.stack(checks + [tf.constant(True)]))
-
-  def finish(self, sums: list[tf.Tensor]) -> list[tf.Tensor]:
-    """Takes the modular sums by their modulus."""
-    first = len(self._types[0]) + len(self._types[1])
-    if len(sums) == first:
-      return sums
-    moduli = self._limits[2]([])
-    return sums[:first] + [
-        tf.math.floormod(total, tf.cast(modulus, total.dtype))
-        for total, modulus in zip(sums[first:], moduli)
-    ]
-
-
-def _within(value, maximum):
-  value = tf.cast(value, tf.int64)
-  return tf.reduce_all((value >= 0) & (value <= maximum))
-
-
 _CONVOLUTIONS = frozenset((
     'Conv2D', 'Conv3D', 'DepthwiseConv2dNative', 'Conv2DBackpropInput',
     'Conv2DBackpropFilter', 'FusedConv2D',
 ))
-
 # From here on two cores gain more than a program for each client costs.
 _MANY_WEIGHTS = 100_000
 
@@ -98,6 +45,14 @@ class RoundResult(NamedTuple):
   server: list[tf.Tensor]
   probes: list[tf.Tensor]
   in_range: Optional[tf.Tensor]
+
+
+class Partial(NamedTuple):
+  """Sums over some clients: TFF's accumulator, secure sums, range check."""
+
+  plain: list[tf.Tensor]
+  secure: list[tf.Tensor]
+  in_range: tf.Tensor
 
 
 class RoundGraph:
@@ -159,6 +114,11 @@ class RoundGraph:
       stacked: Whether the cohort's leaves are stacked over the clients, or
         given client after client.
     """
+    # What XLA compiles depends on what shall overlap. A loop on one device
+    # becomes one program, start to end. Programs of XLA run one thing after
+    # another, so parallel clients get a program each, in a loop of
+    # TensorFlow's; and a program belongs to one device, so several devices get
+    # one each for their clients.
     shards = _shards(size, len(self._devices))
     parallel = clients == 'parallel' and stacked and not self._work[0].has_state
     by_client = jit and parallel
@@ -204,6 +164,10 @@ class RoundGraph:
     width = len(self._work[0].parameter_types) - len(self._prepare.result_types)
     return cohort[first * width : last * width]
 
+  # Results of client work and sums travel through graphs as flat lists;
+  # `Partial` is what they are made of, `_flat` and `_unflat` lead from one to
+  # the other.
+
   def _shard(
       self, index, size, broadcast, part, stacked, parallel, by_client, *, jit
   ):
@@ -238,6 +202,8 @@ class RoundGraph:
     return Partial(self._zero([]), self._secure.zeros(), tf.constant(True))
 
   def _run_unrolled(self, index, broadcast, cohort, size):
+    # Leaves that differ in shape cannot be stacked, so there is nothing to
+    # index: the graph has the work of each client by itself.
     partial, width = self._start(), len(cohort) // size
     for i in range(size):
       client = cohort[i * width : (i + 1) * width]
@@ -260,8 +226,9 @@ class RoundGraph:
       client = work([_row(leaf, i) for leaf in cohort] + broadcast)
       return i + 1, *self._flat(self._add(self._unflat(flat), client))
 
-    # The sum depends on the iteration before, client work does not: parallel
-    # iterations overlap the work and still add in the order of the cohort.
+    # Only the sum depends on the iteration before, client work does not. So
+    # where iterations may overlap (TensorFlow starts one as soon as its inputs
+    # are there), clients run beside each other and are still added in order.
     start = (tf.constant(0), *self._flat(self._start()))
     results = tf.while_loop(
         lambda i, *_: i < size, body, start,
@@ -271,7 +238,10 @@ class RoundGraph:
     return self._unflat(results[1:])
 
   def _sum_shapes(self, start):
-    """Shapes of the loop's values: sums may grow where their type is open."""
+    """Shapes of the loop's values: sums may grow where their type is open.
+
+    An accumulator that collects, of type [None], starts at [0].
+    """
     shapes = [value.shape for value in start]
     for i, result in enumerate(self._accumulate.result_types, 1):
       shapes[i] = values.leaf_spec(result).shape
@@ -279,6 +249,7 @@ class RoundGraph:
 
   def _add(self, partial, client):
     """Adds one client's results to a partial sum."""
+    # Work gives what accumulate takes, then the inputs of the secure sums.
     num_plain = len(self._accumulate.parameter_types) - len(partial.plain)
     plain = self._accumulate(partial.plain + client[:num_plain])
     secure, in_range = self._secure.add(partial.secure, client[num_plain:])
@@ -309,14 +280,6 @@ class RoundGraph:
     return Partial(leaves[:split], leaves[split:-1], leaves[-1])
 
 
-class Partial(NamedTuple):
-  """Sums over some clients: TFF's accumulator, secure sums, range check."""
-
-  plain: list[tf.Tensor]
-  secure: list[tf.Tensor]
-  in_range: tf.Tensor
-
-
 def _row(leaf, index):
   if leaf.dtype == tf.variant:  # data sets: tf.gather has no kernel for them
     return leaf[index]
@@ -328,3 +291,68 @@ def _shards(size, count):
   bounds = [size * i // count for i in range(count + 1)]
   parts = enumerate(zip(bounds, bounds[1:]))
   return [(i, first, last) for i, (first, last) in parts if last > first]
+
+
+class SecureSums:
+  """TFF's secure sums, simulated as plain sums with their ranges checked.
+
+  Nothing is encrypted: a simulation shows the numbers that secure aggregation
+  would give, and refuses inputs that the protocol could not carry. A form has
+  three kinds, whose leaves come in this order: sums of given bit width, of
+  given largest input, and modulo a number.
+
+  Attributes:
+    used: Whether the process has any.
+  """
+
+  def __init__(self, form: Any):
+    result = form.work.type_signature.result
+    self._types = [values.leaf_types(result[i]) for i in (1, 2, 3)]
+    self._limits = [
+        forms.ImportedFunction(computation) for computation in (
+            form.secure_sum_bitwidth, form.secure_sum_max_input,
+            form.secure_modular_sum_modulus)
+    ]
+    self.used = any(self._types)
+
+  def zeros(self) -> list[tf.Tensor]:
+    """One zero per secure sum."""
+    return [
+        tf.zeros(leaf.shape, tf.as_dtype(np.dtype(leaf.dtype)))
+        for leaves in self._types for leaf in leaves
+    ]
+
+  def add(
+      self, sums: list[tf.Tensor], inputs: list[tf.Tensor]
+  ) -> tuple[list[tf.Tensor], tf.Tensor]:
+    """Adds one client's inputs; says whether they kept their ranges."""
+    added = [a + b for a, b in zip(sums, inputs)]
+    if not self.used:
+      return added, tf.constant(True)
+    bits, maxima, _ = [limit([]) for limit in self._limits]
+    num_bits = len(self._types[0])
+    checks = [
+        _within(value, tf.bitwise.left_shift(
+            tf.constant(1, tf.int64), tf.cast(bit, tf.int64)) - 1)
+        for value, bit in zip(inputs, bits)
+    ] + [
+        _within(value, tf.cast(maximum, tf.int64))
+        for value, maximum in zip(inputs[num_bits:], maxima)
+    ]
+    return added, tf.reduce_all(tf.stack(checks + [tf.constant(True)]))
+
+  def finish(self, sums: list[tf.Tensor]) -> list[tf.Tensor]:
+    """Takes the modular sums by their modulus."""
+    first = len(self._types[0]) + len(self._types[1])
+    if len(sums) == first:
+      return sums
+    moduli = self._limits[2]([])
+    return sums[:first] + [
+        tf.math.floormod(total, tf.cast(modulus, total.dtype))
+        for total, modulus in zip(sums[first:], moduli)
+    ]
+
+
+def _within(value, maximum):
+  value = tf.cast(value, tf.int64)
+  return tf.reduce_all((value >= 0) & (value <= maximum))

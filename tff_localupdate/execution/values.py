@@ -1,6 +1,13 @@
 """Python values to flat lists of tensors and back, directed by TFF types.
 
-The order of leaves is TFF's own: depth first, fields in the order of the type.
+The functions made of TFF's graphs take and give flat lists of leaves; callers
+hold NamedTuples, dicts, attrs classes, TFF's Structs. A TFF type says in which
+order the leaves come (depth first, fields in the order of the type), which
+dtypes and shapes they have, and which Python containers to build from results.
+
+A type is walked once, when its `Codec` is made: each node becomes a closure
+that handles its own part of a value. A round then runs the closures and does
+not look at types any more.
 """
 
 import collections
@@ -11,6 +18,8 @@ from typing import Any, Optional
 import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
+
+_MISSING = object()
 
 
 class Codec:
@@ -94,7 +103,8 @@ def to_numpy(leaf: Any, type_spec: tff.Type) -> Any:
   return leaf.numpy() if isinstance(leaf, tf.Tensor) else leaf
 
 
-# Flatteners append leaves to a list; `path` is a tuple of names for errors.
+# From values to leaves. A flattener takes (value, leaves, path), appends the
+# value's leaves to the list, and names places by the tuple `path` in errors.
 
 
 def _flattener(type_spec: tff.Type) -> Callable[[Any, list, tuple], None]:
@@ -118,6 +128,8 @@ def _struct_flattener(type_spec):
       for index, name in enumerate(names)
   ]
   container = _container(type_spec)
+  # The container that the type itself names, with the fields in its order, as
+  # our own states are, needs no look-up by name.
   in_order = tuple(names) == getattr(container, '_fields', None)
 
   def flatten(value, leaves, path):
@@ -129,6 +141,37 @@ def _struct_flattener(type_spec):
       part(item, leaves, path + (name,))
 
   return flatten
+
+
+def _fields(value, names, path):
+  """Lists the items of a structure in the order of `names`."""
+  if value is None and not names:
+    return []
+  # By name where the value has names, else by position. `size` is how many
+  # items there are, so that one too many is noticed as well.
+  if isinstance(value, Mapping):
+    items, size = [value.get(n, _MISSING) for n in names], len(value)
+  elif hasattr(value, '_fields') or hasattr(value, '__attrs_attrs__'):
+    fields = getattr(value, '_fields', None) or [
+        a.name for a in value.__attrs_attrs__
+    ]
+    items, size = [getattr(value, n, _MISSING) for n in names], len(fields)
+    if None in names and size == len(names):
+      items = [getattr(value, field) for field in fields]
+  elif isinstance(value, (tff.structure.Struct, tuple, list)):
+    items, size = list(value), len(value)
+  else:
+    raise TypeError(
+        f'{".".join(path)}: expected a structure with fields {names}, got '
+        f'{type(value).__name__}.'
+    )
+  if size != len(names) or any(item is _MISSING for item in items):
+    found = list(value) if isinstance(value, Mapping) else (
+        list(getattr(value, '_fields', ())) or f'{size} items')
+    raise TypeError(
+        f'{".".join(path)}: expected fields {names}, got {found}.'
+    )
+  return items
 
 
 def _tensor_flattener(type_spec):
@@ -166,66 +209,6 @@ def _fits(shape, sizes):
   )
 
 
-def _packer(type_spec: tff.Type) -> Callable[[Iterator[Any]], Any]:
-  if isinstance(type_spec, tff.FederatedType):
-    return _packer(type_spec.member)
-  if not isinstance(type_spec, tff.StructType):
-    return next
-  names = tff.structure.name_list_with_nones(type_spec)
-  parts = [_packer(type_spec[index]) for index in range(len(names))]
-  build = _builder(_container(type_spec), names)
-  return lambda leaves: build([part(leaves) for part in parts])
-
-
-def _builder(container, names):
-  """How a container with these field names is made from its items."""
-  if None in names or not names:
-    return container or tuple
-  if container is None:
-    container = collections.OrderedDict
-  if hasattr(container, '_fields') or hasattr(container, '__attrs_attrs__'):
-    return lambda items: container(**dict(zip(names, items)))
-  return lambda items: container(zip(names, items))
-
-
-def _container(type_spec):
-  if isinstance(type_spec, tff.types.StructWithPythonType):
-    return type_spec.python_container
-  return None
-
-
-def _fields(value, names, path):
-  """Lists the items of a structure in the order of `names`."""
-  if value is None and not names:
-    return []
-  if isinstance(value, Mapping):
-    items, size = [value.get(n, _MISSING) for n in names], len(value)
-  elif hasattr(value, '_fields') or hasattr(value, '__attrs_attrs__'):
-    fields = getattr(value, '_fields', None) or [
-        a.name for a in value.__attrs_attrs__
-    ]
-    items, size = [getattr(value, n, _MISSING) for n in names], len(fields)
-    if None in names and size == len(names):
-      items = [getattr(value, field) for field in fields]
-  elif isinstance(value, (tff.structure.Struct, tuple, list)):
-    items, size = list(value), len(value)
-  else:
-    raise TypeError(
-        f'{".".join(path)}: expected a structure with fields {names}, got '
-        f'{type(value).__name__}.'
-    )
-  if size != len(names) or any(item is _MISSING for item in items):
-    found = list(value) if isinstance(value, Mapping) else (
-        list(getattr(value, '_fields', ())) or f'{size} items')
-    raise TypeError(
-        f'{".".join(path)}: expected fields {names}, got {found}.'
-    )
-  return items
-
-
-_MISSING = object()
-
-
 def _to_array(value, dtype, path):
   """NumPy array of the asked dtype; refuses to change numbers silently."""
   if dtype.kind == 'O':
@@ -233,6 +216,8 @@ def _to_array(value, dtype, path):
   array = np.asarray(value)
   if array.dtype == dtype:
     return array
+  # Arrays keep to their kind (float64 to float32, but not to int32). Python's
+  # own numbers have no dtype to keep to: they may become any that holds them.
   plain = isinstance(value, (bool, int, float, list, tuple))
   if not np.can_cast(array.dtype, dtype, 'same_kind') and not (
       plain and array.dtype.kind in 'biuf'):
@@ -280,3 +265,35 @@ def _dataset_of(elements, type_spec):
   return tf.data.Dataset.from_generator(
       lambda: iter(elements), output_signature=spec
   )
+
+
+# From leaves to values. A packer takes an iterator over leaves and draws as
+# many as its type has.
+
+
+def _packer(type_spec: tff.Type) -> Callable[[Iterator[Any]], Any]:
+  if isinstance(type_spec, tff.FederatedType):
+    return _packer(type_spec.member)
+  if not isinstance(type_spec, tff.StructType):
+    return next
+  names = tff.structure.name_list_with_nones(type_spec)
+  parts = [_packer(type_spec[index]) for index in range(len(names))]
+  build = _builder(_container(type_spec), names)
+  return lambda leaves: build([part(leaves) for part in parts])
+
+
+def _builder(container, names):
+  """How a container with these field names is made from its items."""
+  if None in names or not names:
+    return container or tuple
+  if container is None:
+    container = collections.OrderedDict
+  if hasattr(container, '_fields') or hasattr(container, '__attrs_attrs__'):
+    return lambda items: container(**dict(zip(names, items)))
+  return lambda items: container(zip(names, items))
+
+
+def _container(type_spec):
+  if isinstance(type_spec, tff.types.StructWithPythonType):
+    return type_spec.python_container
+  return None
