@@ -1,4 +1,4 @@
-"""Which shapes of cohorts share a compiled round, and how long it is kept."""
+"""The fused round: which shapes share one, how long it is kept, how called."""
 
 from concurrent import futures
 
@@ -7,17 +7,12 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tests.execution.context_test import build_process
+from tests.execution.processes import BOTH
+from tests.execution.processes import build_matrix_process
+from tests.execution.processes import build_process
+from tests.execution.processes import CPU
 from tff_localupdate import execution
 from tff_localupdate.execution import compiled_round
-
-CPU = ('/device:CPU:0',)
-
-
-def _process():
-  return build_process(
-      (np.float32, [6, 6]),
-      lambda matrix: tf.reduce_sum(tf.linalg.matmul(matrix, matrix)))
 
 
 def test_each_shape_keeps_its_compiler(monkeypatch):
@@ -31,7 +26,7 @@ def test_each_shape_keeps_its_compiler(monkeypatch):
     return fail if self.jit and key[0] == 2 else function
 
   monkeypatch.setattr(compiled_round.CompiledRound, '_build', build_but_not_two)
-  program_ = execution.compile_process(_process(), devices=CPU)
+  program_ = execution.compile_process(build_matrix_process(), devices=CPU)
   state, seen = program_.initialize(), []
   for size in (3, 2, 3, 4):
     state, _ = program_.next(state, np.ones((size, 6, 6), np.float32))
@@ -109,7 +104,7 @@ def _accumulated_in_a_variable(values):
 
 
 @pytest.mark.parametrize('jit', ['auto', 'off'])
-@pytest.mark.parametrize('devices', [CPU, ('/device:CPU:0', '/device:CPU:1')])
+@pytest.mark.parametrize('devices', [CPU, BOTH])
 def test_clients_of_unlike_sizes_share_no_variables(jit, devices):
   process = build_process((np.float32, [None]), _accumulated_in_a_variable)
   tff.framework.set_default_context(execution.InProcessContext(
@@ -197,3 +192,39 @@ def test_sums_may_grow(jit, clients):
     values = np.arange(size, dtype=np.float32)
     state, found = program_.next(state, values)
     np.testing.assert_array_equal(found, 2 * values)
+
+
+def _host_call(jit, one_program, *values):
+  captured = tf.constant([[2.0, 0.5], [1.0, -1.0]])
+
+  def compute(x, y):
+    return [tf.matmul(x, captured) / y, tf.reduce_sum(x), x.shape[0] * y]
+
+  build = tf.function(compute, jit_compile=jit, autograph=False)
+  specs = [tf.TensorSpec(np.shape(v), tf.float32) for v in values]
+  call = compiled_round.host_call(build, specs, one_program=one_program)
+  return call(*[tf.constant(v, tf.float32) for v in values])
+
+
+def test_one_operation_gives_the_same_bits():
+  values = np.linspace(0.1, 2.0, 6).reshape(3, 2), 0.7
+  plain, fast = (_host_call(True, way, *values) for way in (False, True))
+  assert len(plain) == len(fast) == 3
+  for one, other in zip(plain, fast):
+    np.testing.assert_array_equal(one, other)
+  np.testing.assert_allclose(
+      fast[0], values[0] @ [[2.0, 0.5], [1.0, -1.0]] / 0.7, rtol=1e-6
+  )
+  np.testing.assert_allclose(fast[2], 2.1, rtol=1e-6)
+
+
+@pytest.mark.parametrize('one_program', [False, True])
+def test_what_xla_cannot_compile_is_an_error_of_the_call(one_program):
+  build = tf.function(
+      lambda x: [tf.strings.as_string(x)], jit_compile=True, autograph=False
+  )
+  call = compiled_round.host_call(
+      build, [tf.TensorSpec([2], tf.float32)], one_program=one_program
+  )
+  with pytest.raises(tf.errors.InvalidArgumentError, match='AsString'):
+    call(tf.zeros([2]))

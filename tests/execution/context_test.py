@@ -3,63 +3,27 @@
 import asyncio
 import collections
 import os
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
+from tests.execution.processes import AT_SERVER
+from tests.execution.processes import build_process
+from tests.execution.processes import CPU
+from tests.execution.processes import initialize
+from tests.execution.processes import STATE
+from tests.execution.processes import State
 from tff_localupdate import execution
 from tff_localupdate.execution import compiled_round
 from tff_localupdate.execution import forms
 from tff_localupdate.execution import round_graph
 
 
-class State(NamedTuple):
-  total: Any
-  rounds: Any
-
-
-STATE = tff.to_type(State(np.float32, np.int32))
-AT_SERVER = tff.FederatedType(STATE, tff.SERVER)
-
-
-@tff.tensorflow.computation
-def initial_state():
-  return State(tf.constant(1.0), tf.constant(0))
-
-
-@tff.federated_computation
-def initialize():
-  return tff.federated_eval(initial_state, tff.SERVER)
-
-
-def build_process(client_type, client_fn):
-  """x <- x + sum over clients of client_fn(value) * x; counts rounds."""
-
-  @tff.tensorflow.computation(client_type, STATE)
-  def work(value, state):
-    return client_fn(value) * state.total
-
-  @tff.tensorflow.computation(STATE, np.float32)
-  def update(state, total):
-    return State(state.total + total, state.rounds + 1)
-
-  @tff.federated_computation(
-      AT_SERVER, tff.FederatedType(client_type, tff.CLIENTS))
-  def next_fn(state, values):
-    contributions = tff.federated_map(
-        work, (values, tff.federated_broadcast(state)))
-    total = tff.federated_sum(contributions)
-    return tff.federated_map(update, (state, total)), total
-
-  return tff.templates.IterativeProcess(initialize, next_fn)
-
-
 @pytest.fixture
 def context():
-  return execution.set_default_context(devices=('/device:CPU:0',))
+  return execution.set_default_context(devices=CPU)
 
 
 @pytest.fixture(scope='module')
@@ -86,7 +50,7 @@ def test_any_number_of_clients(context, scalar_process, size):
 
 def test_new_shapes_compile_once_each(context, scalar_process):
   compiled = execution.InProcessContext(
-      execution.ExecutionOptions(('/device:CPU:0',)))
+      execution.ExecutionOptions(CPU))
   tff.framework.set_default_context(compiled)
   state = scalar_process.initialize()
   for size in (3, 5, 3, 5, 3):

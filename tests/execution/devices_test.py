@@ -1,4 +1,4 @@
-"""Devices: choice, refusals, and cohorts that are split over two of them."""
+"""Devices and options: choice, refusals, cohorts that are split over two."""
 
 import ctypes
 import subprocess
@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.execution.context_test import build_process
+from tests.execution.processes import BOTH
+from tests.execution.processes import build_matrix_process
+from tests.execution.processes import CPU
 from tests.local_update import spec_examples
 from tff_localupdate import execution
 from tff_localupdate import server_optimizers
@@ -17,18 +19,13 @@ from tff_localupdate.execution import devices
 from tff_localupdate.local_update import client_work
 from tff_localupdate.local_update import process as process_lib
 
-BOTH = ('/device:CPU:0', '/device:CPU:1')
 SIZE = 7
 
 
-def _process():
-  return build_process(
-      (np.float32, [6, 6]),
-      lambda matrix: tf.reduce_sum(tf.linalg.matmul(matrix, matrix)))
-
-
 def _run(chosen, jit, size=SIZE):
-  program_ = execution.compile_process(_process(), devices=chosen, jit=jit)
+  program_ = execution.compile_process(
+      build_matrix_process(), devices=chosen, jit=jit
+  )
   matrices = np.random.default_rng(0).normal(size=(size, 6, 6)) / 10
   state, totals = program_.initialize(), []
   for _ in range(3):
@@ -39,7 +36,7 @@ def _run(chosen, jit, size=SIZE):
 
 @pytest.mark.parametrize('jit', ['off', 'on'])
 def test_two_devices_share_a_cohort_and_agree_with_one(jit):
-  one, expected = _run(BOTH[:1], jit)
+  one, expected = _run(CPU, jit)
   two, totals = _run(BOTH, jit)
   np.testing.assert_allclose(totals, expected, rtol=1e-5)
   assert one.jit == two.jit == (jit == 'on')
@@ -50,13 +47,13 @@ def test_two_devices_share_a_cohort_and_agree_with_one(jit):
 @pytest.mark.parametrize('jit', ['off', 'on'])
 def test_second_device_works_alone(jit):
   only, totals = _run(BOTH[1:], jit)
-  np.testing.assert_allclose(totals, _run(BOTH[:1], jit)[1], rtol=1e-6)
+  np.testing.assert_allclose(totals, _run(CPU, jit)[1], rtol=1e-6)
   assert 'ran on CPU:1 (' in only.device_report
 
 
 def test_fewer_clients_than_devices():
   two, totals = _run(BOTH, 'off', size=1)
-  np.testing.assert_allclose(totals, _run(BOTH[:1], 'off', size=1)[1])
+  np.testing.assert_allclose(totals, _run(CPU, 'off', size=1)[1])
   assert two.client_devices == ('CPU:1',)
 
 
@@ -71,7 +68,7 @@ def _local_update():
 
 @pytest.mark.parametrize('clients', ['loop', 'parallel'])
 @pytest.mark.parametrize('jit', ['off', 'on'])
-@pytest.mark.parametrize('chosen', [BOTH[:1], BOTH[1:], BOTH])
+@pytest.mark.parametrize('chosen', [CPU, BOTH[1:], BOTH])
 def test_work_and_state_are_where_they_were_asked_for(chosen, jit, clients):
   program = execution.compile_process(
       _local_update(), devices=chosen, jit=jit, clients=clients
@@ -93,9 +90,9 @@ def test_work_and_state_are_where_they_were_asked_for(chosen, jit, clients):
 
 def test_configure_resolves_names():
   assert devices.configure('cpu:1, CPU:0') == BOTH[::-1]
-  assert devices.configure(['/device:CPU:0']) == BOTH[:1]
+  assert devices.configure(['/device:CPU:0']) == CPU
   if not tf.config.list_physical_devices('GPU'):
-    assert devices.configure('auto') == BOTH[:1]
+    assert devices.configure('auto') == CPU
 
 
 @pytest.mark.parametrize('names, words', [
@@ -182,3 +179,24 @@ def test_settings_of_glibc_are_left_alone(monkeypatch):
   monkeypatch.setattr(ctypes, 'CDLL', None)  # Nobody may ask for it.
   monkeypatch.setenv('MALLOC_ARENA_MAX', '2')
   devices.configure()
+
+
+@pytest.mark.parametrize('chosen, words', [
+    (dict(jit='maybe'), "jit: must be one of .*, got 'maybe'"),
+    (dict(clients='all'), "clients: must be one of .*, got 'all'"),
+    (dict(devices=()), r'devices: must be names .* got \(\)'),
+    (dict(devices='GPU:0'), "devices: must be names .* got 'GPU:0'"),
+    (dict(devices=('GPU:0',)), 'devices: must be names'),
+])
+def test_options_are_checked(chosen, words):
+  with pytest.raises(ValueError, match=words):
+    devices.ExecutionOptions(**chosen)
+
+
+@pytest.mark.parametrize('chosen, expected', [
+    (devices.HOST, True),
+    (('/device:GPU:0',), False),
+    (('/device:GPU:0', '/device:CPU:0'), True),
+])
+def test_one_cpu_is_enough_to_count(chosen, expected):
+  assert devices.ExecutionOptions(chosen).use_cpu == expected

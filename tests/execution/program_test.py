@@ -4,17 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.execution.context_test import build_process
+from tests.execution.processes import build_matrix_process
+from tests.execution.processes import build_process
+from tests.execution.processes import CPU
 from tff_localupdate import execution
 from tff_localupdate.execution import round_graph
-
-BOTH = ('/device:CPU:0', '/device:CPU:1')
-
-
-def _process():
-  return build_process(
-      (np.float32, [6, 6]),
-      lambda matrix: tf.reduce_sum(tf.linalg.matmul(matrix, matrix)))
 
 
 def test_auto_keeps_convolutions_off_xla_on_cpus():
@@ -24,8 +18,8 @@ def test_auto_keeps_convolutions_off_xla_on_cpus():
                                       'SAME'))
 
   process = build_process((np.float32, [4, 4]), convolve)
-  assert not execution.compile_process(process, devices=BOTH[:1]).jit
-  assert execution.compile_process(_process(), devices=BOTH[:1]).jit
+  assert not execution.compile_process(process, devices=CPU).jit
+  assert execution.compile_process(build_matrix_process(), devices=CPU).jit
 
 
 def _nested_loops(vector):
@@ -55,7 +49,7 @@ def test_auto_runs_heavy_clients_in_parallel_programs(
   monkeypatch.setattr(round_graph.RoundGraph, 'build', spy)
   monkeypatch.setattr(round_graph, '_MANY_WEIGHTS', many_weights)
   process = build_process((np.float32, [6]), client_fn)
-  program_ = execution.compile_process(process, devices=BOTH[:1])
+  program_ = execution.compile_process(process, devices=CPU)
   vectors = np.arange(18, dtype=np.float32).reshape(3, 6)
   _, total = program_.next(program_.initialize(), vectors)
   assert built == [(True, expected)]
@@ -67,7 +61,7 @@ def test_auto_falls_back_where_xla_cannot_compile():
     return tf.strings.to_number(tf.strings.as_string(value))
 
   process = build_process(np.float32, unsupported)
-  program_ = execution.compile_process(process, devices=BOTH[:1])
+  program_ = execution.compile_process(process, devices=CPU)
   _, total = program_.next(
       program_.initialize(), np.array([1.5, 2], np.float32))
   assert total == 3.5 and not program_.jit
@@ -79,7 +73,7 @@ def test_auto_falls_back_where_xla_cannot_compile():
 ])
 def test_draws_that_do_not_repeat_are_warned_of(caplog, draw, warned):
   process = build_process(np.float32, lambda value: value + draw())
-  execution.compile_process(process, devices=BOTH[:1])
+  execution.compile_process(process, devices=CPU)
   assert ('its rounds repeat neither' in caplog.text) == warned
   assert ('RandomStandardNormal' in caplog.text) == warned
 
@@ -89,7 +83,7 @@ def test_parallel_clients_give_the_numbers_of_the_loop(jit):
   results = []
   for clients in ('loop', 'parallel'):
     program_ = execution.compile_process(
-        _process(), devices=BOTH[:1], jit=jit, clients=clients)
+        build_matrix_process(), devices=CPU, jit=jit, clients=clients)
     values = np.random.default_rng(1).normal(size=(50, 6, 6))
     state = program_.initialize()
     for _ in range(5):
@@ -104,7 +98,7 @@ def test_parallel_clients_give_the_numbers_of_the_loop(jit):
 def test_a_list_of_clients_is_no_cohort():
   # Two clients of two equal fields would pass for two stacked fields.
   pair = build_process((np.float32, np.float32), lambda v: v[0] - 2 * v[1])
-  program_ = execution.compile_process(pair, devices=BOTH[:1])
+  program_ = execution.compile_process(pair, devices=CPU)
   clients = [(np.float32(1), np.float32(2)), (np.float32(3), np.float32(5))]
   state = program_.initialize()
   with pytest.raises(TypeError, match='cohort: .* stacked .* a list of 2'):
@@ -115,7 +109,7 @@ def test_a_list_of_clients_is_no_cohort():
 
 def test_cohort_leaves_must_agree_about_their_size():
   pair = build_process((np.float32, np.float32), lambda v: v[0] + v[1])
-  program_ = execution.compile_process(pair, devices=BOTH[:1])
+  program_ = execution.compile_process(pair, devices=CPU)
   with pytest.raises(ValueError, match='leading axis'):
     program_.next(program_.initialize(),
                   (np.zeros(2, np.float32), np.zeros(3, np.float32)))

@@ -1,6 +1,7 @@
 """Stock tff.learning processes: in-process results equal TFF's own context."""
 
 import collections
+import functools
 import os
 import signal
 
@@ -9,7 +10,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from tests.execution import context_test
+from tests.execution import processes
 from tff_localupdate import execution
 
 NUM_CLIENTS = 4
@@ -81,8 +82,14 @@ def _two_rounds(context, process, clients):
   return tf.nest.flatten(state), tf.nest.flatten(metrics)
 
 
+@functools.cache
+def _ours():
+  """One context for all: compiling a stock process takes seconds."""
+  return execution.InProcessContext()
+
+
 def _assert_equal(process, clients, native, tolerance=1e-6):
-  ours = _two_rounds(execution.InProcessContext(), process, clients)
+  ours = _two_rounds(_ours(), process, clients)
   theirs = _two_rounds(native, process, clients)
   for mine, other in zip(ours, theirs):
     assert len(mine) == len(other) > 0
@@ -129,9 +136,14 @@ PROCESSES = {
 }
 
 
+@functools.cache
+def _process(name):
+  return PROCESSES[name]()
+
+
 @pytest.mark.parametrize('name', PROCESSES)
 def test_stock_process_equals_tff_context(name, clients, native):
-  _assert_equal(PROCESSES[name](), clients, native)
+  _assert_equal(_process(name), clients, native)
 
 
 def _fed_avg(aggregator):
@@ -141,7 +153,7 @@ def _fed_avg(aggregator):
 
 
 def test_hand_written_process_equals_tff_context(native):
-  process = context_test.build_process(
+  process = processes.build_process(
       (np.float32, [2]), lambda value: tf.reduce_sum(value ** 2)
   )
   values = [np.array([0.1 * i, -0.3], np.float32) for i in range(5)]
@@ -153,45 +165,46 @@ def test_hand_written_process_equals_tff_context(native):
   np.testing.assert_allclose(*results, rtol=1e-6)
 
 
-def test_noiseless_differential_privacy_equals_tff_context(clients, native):
-  aggregator = tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
-      noise_multiplier=0.0, clients_per_round=NUM_CLIENTS, clip=0.5
+@functools.cache
+def _private(noise_multiplier):
+  return _fed_avg(
+      tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
+          noise_multiplier, NUM_CLIENTS, clip=0.5
+      )
   )
-  _assert_equal(_fed_avg(aggregator), clients, native)
+
+
+def _weights(process, clients):
+  """The model's weights after a round of ours, in one vector."""
+  tff.framework.set_default_context(_ours())
+  state = process.next(process.initialize(), clients).state
+  return np.concatenate([
+      np.ravel(w) for w in process.get_model_weights(state).trainable
+  ])
+
+
+def test_noiseless_differential_privacy_equals_tff_context(clients, native):
+  _assert_equal(_private(0.0), clients, native)
 
 
 def test_differential_privacy_adds_noise_of_the_stated_scale(clients):
-  context = execution.InProcessContext()
-
-  def weights(noise_multiplier):
-    aggregator = tff.aggregators.DifferentiallyPrivateFactory.gaussian_fixed(
-        noise_multiplier, NUM_CLIENTS, clip=0.5
-    )
-    tff.framework.set_default_context(context)
-    process = _fed_avg(aggregator)
-    state = process.next(process.initialize(), clients).state
-    return np.concatenate([
-        np.ravel(w) for w in process.get_model_weights(state).trainable
-    ])
-
-  noise = np.abs(weights(1e-3) - weights(0.0))
+  noise = np.abs(
+      _weights(_private(1e-3), clients) - _weights(_private(0.0), clients)
+  )
   # Noise per coordinate has standard deviation 1e-3 * 0.5 / 4.
   assert 0 < noise.max() < 6 * 1e-3 * 0.5 / NUM_CLIENTS
 
 
 def test_quantized_sum_stays_within_its_step_of_the_plain_mean(clients):
-  context = execution.InProcessContext()
   quantized_sum = tff.aggregators.EncodedSumFactory.quantize_above_threshold(
       quantization_bits=8, threshold=1
   )
-  weights = []
-  for aggregator in (None, tff.aggregators.UnweightedMeanFactory(
-      value_sum_factory=quantized_sum)):
-    tff.framework.set_default_context(context)
-    process = _fed_avg(aggregator)
-    state = process.next(process.initialize(), clients).state
-    weights.append(process.get_model_weights(state).trainable[0])
-  difference = np.abs(weights[0] - weights[1])
+  quantized = _fed_avg(tff.aggregators.UnweightedMeanFactory(
+      value_sum_factory=quantized_sum))
+  difference = np.abs(
+      _weights(_process('fed_avg_unweighted'), clients)
+      - _weights(quantized, clients)
+  )
   # A client's update is rounded within its own range, at most 2 here, to 255
   # steps.
   assert 0 < difference.max() <= 2 / 255
@@ -199,10 +212,11 @@ def test_quantized_sum_stays_within_its_step_of_the_plain_mean(clients):
 
 def test_summation_is_repeatable_bit_for_bit(clients):
   many = clients * 13
-  process = PROCESSES['fed_avg_weighted_yogi']()
+  process = _process('fed_avg_weighted_yogi')
+  # In a context twice, and in one that compiles it again.
   runs = [
-      _two_rounds(execution.InProcessContext(), process, many)[0]
-      for _ in range(3)
+      _two_rounds(context, process, many)[0]
+      for context in (_ours(), _ours(), execution.InProcessContext())
   ]
   for run in runs[1:]:
     for a, b in zip(runs[0], run):

@@ -1,4 +1,4 @@
-"""Section 3: Q_i, surrogate losses and minimizers against Algorithm 2."""
+"""Surrogate losses and K-MAML: by value, and by running the algorithm."""
 
 import numpy as np
 import pytest
@@ -205,3 +205,37 @@ def test_surrogate_losses_without_a_minimum_are_refused(evaluate):
   evaluate(population, Theta.ones(2), 1.19)
   with pytest.raises(ValueError, match='client_learning_rate must .* convex'):
     evaluate(population, Theta.ones(2), 1.3)
+
+
+def test_g25_maml_gradient():
+  _close(
+      surrogate.maml_gradient(cases.A1, [1.0, 0.0], cases.X, 0.1, 2),
+      [0.086340625, 0.60554375],
+  )
+
+
+def test_theorem_4_maml_by_its_definition():
+  """The gradient of f_i(X_K(x)) by central differences, exact here."""
+  population = cases.spec_population()
+  hessian, center = population.hessians[0], population.centers[0]
+
+  def objective(x, num_steps, rate):
+    for _ in range(num_steps):
+      x = x - rate * hessian @ (x - center)
+    return 0.5 * (x - center) @ hessian @ (x - center)
+
+  for num_steps, rate in ((1, 0.3), (2, 0.1), (3, 0.45)):
+    numeric = [
+        objective(cases.X + row, num_steps, rate)
+        - objective(cases.X - row, num_steps, rate)
+        for row in np.eye(2) / 2
+    ]
+    _close(
+        surrogate.maml_gradient(hessian, center, cases.X, rate, num_steps),
+        numeric,
+    )
+    identity = cases.run_inner_loop(
+        hessian, center, cases.X, surrogate.maml_theta(num_steps).weights,
+        [rate] * (2 * num_steps + 1),
+    )
+    _close(numeric, identity)
