@@ -18,8 +18,12 @@ def _run_examples(name, number):
   return namespace
 
 
-def test_python_examples_run():
-  namespace = _run_examples('README.md', 1)
+def test_python_examples_run(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  namespace = _run_examples('README.md', 2)
+  run, table = namespace['run'], namespace['table']
+  assert run.status == 'finished' and table['round'].tolist() == [20]
+  assert table['population_loss'][0] == run.metrics['population_loss'][20]
   assert float(namespace['metrics'].loss_before_training) < 5.0
   assert float(namespace['rates']['client_learning_rate']) == 0.0
 
