@@ -1,4 +1,7 @@
-"""The network and the data are those of TFF's Shakespeare task."""
+"""Tokens of speeches, by hand.
+
+The network and the data are those of TFF's Shakespeare task.
+"""
 
 import types
 
@@ -9,7 +12,60 @@ import tensorflow_federated as tff
 
 from baselines.tasks import models
 from baselines.tasks import shakespeare
-from tests import sequences
+from tests import sequences as sequences_lib
+
+
+def test_vocabulary():
+  assert len(set(shakespeare.CHARACTERS)) == len(shakespeare.CHARACTERS) == 86
+  assert shakespeare.VOCABULARY_SIZE == 90
+  assert (
+    shakespeare.PAD,
+    shakespeare.OUT_OF_VOCABULARY,
+    shakespeare.BEGIN,
+    shakespeare.END,
+  ) == (
+    0,
+    87,
+    88,
+    89,
+  )
+
+
+def test_short_speech():
+  sequences, counts = shakespeare.tokenize([b'dh\x00'], sequence_length=6)
+  np.testing.assert_array_equal(counts, [1])
+  np.testing.assert_array_equal(sequences, [[88, 1, 2, 87, 89, 0, 0]])
+  assert sequences.dtype == np.int64
+
+
+def test_lengths_around_the_width():
+  # Two marks: 5 characters fill a sequence of 7, 6 need another.
+  sequences, counts = shakespeare.tokenize(
+      [b'', b'ddddd', b'dddddd', b'd' * 12], sequence_length=6
+  )
+  np.testing.assert_array_equal(counts, [1, 1, 2, 2])
+  np.testing.assert_array_equal(
+      sequences,
+      [
+          [88, 89, 0, 0, 0, 0, 0],
+          [88, 1, 1, 1, 1, 1, 89],
+          [88, 1, 1, 1, 1, 1, 1],
+          [89, 0, 0, 0, 0, 0, 0],
+          [88, 1, 1, 1, 1, 1, 1],
+          [1, 1, 1, 1, 1, 1, 89],
+      ],
+  )
+
+
+def test_no_speech():
+  sequences, counts = shakespeare.tokenize([])
+  assert sequences.shape == (0, 81)
+  assert counts.shape == (0,)
+
+
+def test_bytes_beyond_ascii_are_out_of_vocabulary():
+  sequences, _ = shakespeare.tokenize(['é'.encode()], sequence_length=6)
+  np.testing.assert_array_equal(sequences[0][:4], [88, 87, 87, 89])
 
 
 def _tff_task(**kwargs):
@@ -50,7 +106,7 @@ def test_equals_tffs_model(dtype):
       2 * v + 0.02 * np.random.default_rng(1).standard_normal(v.shape)
       for v in values
   )
-  for variable, value in sequences.pairs(keras.trainable_variables, values):
+  for variable, value in sequences_lib.pairs(keras.trainable_variables, values):
     variable.assign(value)
   x, y = _padded_batch()
 
@@ -74,8 +130,8 @@ def test_equals_tffs_model(dtype):
       loss = model.loss(output, y)
     return output, loss, tape.gradient(loss, weights)
 
-  for expected, found in sequences.pairs(reference_step(), step()):
-    for a, b in sequences.pairs(
+  for expected, found in sequences_lib.pairs(reference_step(), step()):
+    for a, b in sequences_lib.pairs(
         tf.nest.flatten(expected), tf.nest.flatten(found)
     ):
       np.testing.assert_allclose(b, a, atol=1e-5 * np.abs(a).max())
