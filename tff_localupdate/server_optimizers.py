@@ -1,11 +1,9 @@
-"""An optimizer that is given by one formula for a weight tensor.
-
-Server optimizers: SGD, Yogi, Adam and Adagrad, in float32 or float64.
+"""Server optimizers: SGD, Yogi, Adam and Adagrad, in float32 or float64.
 
 LocalUpdate hands q_t to the server optimizer as the gradient, without change
 of sign: x_{t+1} = ServerOpt(x_t, q_t, eta_t), Charles and Konecny (2020),
 section 7. The optimizers of `tff.learning.optimizers` take the same steps and
-may stand in the place of these, but keep their rates (and Yogi its bias
+may replace these, but keep their rates (and Yogi its bias
 correction) in float32, which limits a float64 run to about 1e-8. These keep
 everything in the dtype of the weights.
 """
@@ -19,9 +17,14 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_localupdate import arguments
+from tff_localupdate import optimizer_settings
 
 _LEARNING_RATE = tff.learning.optimizers.LEARNING_RATE_KEY
 _STEP = 'step'
+_SGD, _YOGI, _ADAM, _ADAGRAD = (
+    optimizer_settings.defaults(optimizer_settings.SERVER[name])
+    for name in ('sgd', 'yogi', 'adam', 'adagrad')
+)
 
 _State = collections.OrderedDict[str, Any]
 
@@ -163,7 +166,7 @@ def _common_dtype(specs: Any) -> str:
 
 def build_sgd(
     learning_rate: float,
-    momentum: float = 0.0,
+    momentum: float = _SGD['momentum'],
     *,
     dtype: Optional[str] = None,
 ) -> tff.learning.optimizers.Optimizer:
@@ -206,11 +209,11 @@ def build_sgd(
 def build_yogi(
     learning_rate: float,
     *,
-    beta_1: float = 0.9,
-    beta_2: float = 0.99,
-    epsilon: float = 1e-5,
-    initial_accumulator: float = 0.0,
-    bias_correction: bool = True,
+    beta_1: float = _YOGI['beta_1'],
+    beta_2: float = _YOGI['beta_2'],
+    epsilon: float = _YOGI['epsilon'],
+    initial_accumulator: float = _YOGI['initial_accumulator'],
+    bias_correction: bool = _YOGI['bias_correction'],
     dtype: Optional[str] = None,
 ) -> tff.learning.optimizers.Optimizer:
   """Returns Yogi with the settings of Charles and Konecny (2020).
@@ -265,11 +268,11 @@ def build_yogi(
 def build_adam(
     learning_rate: float,
     *,
-    beta_1: float = 0.9,
-    beta_2: float = 0.999,
-    epsilon: float = 1e-7,
-    initial_accumulator: float = 0.0,
-    bias_correction: bool = True,
+    beta_1: float = _ADAM['beta_1'],
+    beta_2: float = _ADAM['beta_2'],
+    epsilon: float = _ADAM['epsilon'],
+    initial_accumulator: float = _ADAM['initial_accumulator'],
+    bias_correction: bool = _ADAM['bias_correction'],
     dtype: Optional[str] = None,
 ) -> tff.learning.optimizers.Optimizer:
   """Returns Adam, with the defaults of `tff.learning.optimizers.build_adam`.
@@ -314,8 +317,8 @@ def build_adam(
 def build_adagrad(
     learning_rate: float,
     *,
-    initial_accumulator: float = 0.1,
-    epsilon: float = 1e-7,
+    initial_accumulator: float = _ADAGRAD['initial_accumulator'],
+    epsilon: float = _ADAGRAD['epsilon'],
     dtype: Optional[str] = None,
 ) -> tff.learning.optimizers.Optimizer:
   """Returns Adagrad, with the defaults of TFF's `build_adagrad`.

@@ -1,7 +1,7 @@
 """CEAL (arXiv 2301.08869, Algorithm 2) for the driver."""
 
 from collections.abc import Callable
-from typing import Any, Optional
+from typing import Any, Mapping, Optional
 
 import numpy as np
 import tensorflow as tf
@@ -19,15 +19,53 @@ from tff_localupdate.ceal import server_step
 _STUCK_AFTER = 3
 
 
-class CealDriver(driver.HorizonDriver):
+# A horizon that no run reaches, for those that end by a number of rounds.
+_NO_HORIZON = 2**31 - 1
+
+
+class CealDriver(driver.Driver):
   """Drives a `process.CealProcess`."""
 
   # XLA compiles anew for each number of samples, and there are few exchanges.
   gains_by_xla = False
+  plans_by_state = True
 
   def __init__(self, process: process_lib.CealProcess, batch_size: int):
     super().__init__(process)
     self._batch_size = batch_size
+
+  def initial_state(
+      self,
+      program: Any,
+      weights: Any,
+      rates: Mapping[str, float],
+      seed: int,
+  ) -> Any:
+    del program  # States for other seeds need no computation of TFF.
+    state = self.process.initialize_with_seed(seed)
+    # Rates first: what is planned next may depend on the weights.
+    state = self.process.set_hparams(state, dict(rates))
+    return self.process.set_model_weights(state, weights)
+
+  def samples_needed(self, state: Any) -> int:
+    return self.process.samples_needed(state)
+
+  def rows_needed(self, state: Any) -> int:
+    return self.process.rows_needed(state)
+
+  def queries(
+      self, state: Any, batch_sizes: Optional[np.ndarray] = None
+  ) -> int:
+    """Also those at the end of the horizon, which need no sample."""
+    return int(state.next_queries)
+
+  def messages(self, metrics: server_step.CealMetrics) -> driver.Messages:
+    return driver.Messages(
+        bool(metrics.sent),
+        int(metrics.total_uplink_bits),
+        int(metrics.downlink_bits),
+        int(metrics.clients_not_sent),
+    )
 
   def cohort(self, drawn: driver.CohortData) -> exchange.ClientQueries:
     if not np.all(drawn.num_examples):
@@ -42,7 +80,7 @@ class CealDriver(driver.HorizonDriver):
   ) -> dict[str, Any]:
     sent = bool(metrics.sent)
     num_batches = int(metrics.num_queries) if sent else 0
-    values = {
+    return {
         'client_learning_rate': 0.0,
         'server_learning_rate': np.asarray(state.step_size)[()],
         'loss_before_training': metrics.loss_before_training if sent else None,
@@ -66,8 +104,6 @@ class CealDriver(driver.HorizonDriver):
         'rounding_norm': metrics.rounding_norm if sent else None,
         'passes_by_rounding': metrics.passes_by_rounding,
     }
-    return {**values, **driver.message_values(metrics, state)}
-
   def remark(self, metrics: server_step.CealMetrics) -> Optional[str]:
     if metrics.passes_by_rounding != _STUCK_AFTER:
       return None
@@ -98,7 +134,7 @@ def build(
           first_stage=algorithm.first_stage,
           threshold_factor=algorithm.threshold_factor,
       ),
-      horizon=algorithm.horizon,
+      horizon=run.horizon or _NO_HORIZON,
       batch_size=run.batch_size,
       step_size=algorithm.step_size,
       code=driver.build_code(algorithm.code),

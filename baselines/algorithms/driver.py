@@ -1,19 +1,16 @@
-"""An algorithm as the experiment loop drives it: the same way for all.
-
-Codes of messages by their names in settings.
-"""
+"""An algorithm as the experiment loop drives it: the same way for all."""
 
 import abc
 import math
 from typing import Any, Mapping, NamedTuple, Optional
 
 import numpy as np
+import tensorflow as tf
 import tensorflow_federated as tff
 
 from baselines.settings import algorithms
 from baselines.settings import rates as rates_lib
 from baselines.tasks import task as task_lib
-from tff_localupdate.ceal import process as process_lib
 from tff_localupdate.compression import codes
 
 
@@ -23,7 +20,8 @@ class BuildContext(NamedTuple):
   Attributes:
     model: The task's model, in the dtype of the run.
     task: The task.
-    run: Has the attributes `batch_size`, `clients_per_round` and `dtype`.
+    run: Has the attributes `batch_size`, `clients_per_round`, `dtype` and
+      `horizon`.
     server_optimizer: Settings of the server optimizer; None for an algorithm
       that has none.
     rate: How the rates change from round to round; None likewise.
@@ -32,10 +30,15 @@ class BuildContext(NamedTuple):
   model: tff.learning.models.FunctionalModel
   task: task_lib.Task
   run: Any
-  server_optimizer: Optional[rates_lib.ServerOptimizerConfig] = (
-      None
-  )
+  server_optimizer: Optional[rates_lib.ServerOptimizerConfig] = None
   rate: Optional[rates_lib.RateConfig] = None
+
+  @property
+  def float_bits(self) -> int:
+    """The bits of all trainable weights, sent as floats."""
+    leaves = tf.nest.flatten(self.model.initial_weights[0])
+    width = 8 * np.dtype(self.run.dtype).itemsize
+    return width * sum(np.size(leaf) for leaf in leaves)
 
 
 class CohortData(NamedTuple):
@@ -56,6 +59,22 @@ class CohortData(NamedTuple):
   batch_sizes: Optional[np.ndarray] = None
 
 
+class Messages(NamedTuple):
+  """What was sent in a round.
+
+  Attributes:
+    sent: Whether anything was; if not, all else is 0.
+    total_uplink_bits: What all clients sent together.
+    downlink_bits: What was broadcast; counted once.
+    clients_not_sent: Clients that had no message for what they had to send.
+  """
+
+  sent: bool = False
+  total_uplink_bits: int = 0
+  downlink_bits: int = 0
+  clients_not_sent: int = 0
+
+
 class Driver(abc.ABC):
   """What a loop needs of an algorithm, besides its program.
 
@@ -65,10 +84,13 @@ class Driver(abc.ABC):
     gains_by_xla: Whether XLA may be chosen for it where nobody has chosen.
     num_epochs: How often a client goes through its data in a round; None if it
       draws batches with replacement.
+    plans_by_state: Whether only the state tells how many batches a round reads;
+      then its data cannot be drawn ahead.
   """
 
   gains_by_xla: bool = True
   num_epochs: Optional[int] = None
+  plans_by_state: bool = False
 
   def __init__(self, process: Any):
     self.process = process
@@ -86,8 +108,7 @@ class Driver(abc.ABC):
     Args:
       program: The compiled process.
       weights: x_1.
-      rates: The settings that the config's type lists as its `RATES`, and
-        server_learning_rate if the algorithm has a server optimizer.
+      rates: The numbers of `ExperimentConfig.process_rates`.
       seed: Determines the draws of the process, if it makes any.
     """
 
@@ -99,14 +120,40 @@ class Driver(abc.ABC):
     """Returns N, the rows that the batches of the next round must have."""
     return self.samples_needed(state)
 
-  def is_finished(self, state: Any) -> bool:
-    """Returns whether the algorithm has come to an end of its own."""
+  def queries(
+      self, state: Any, batch_sizes: Optional[np.ndarray] = None
+  ) -> int:
+    """Returns how many queries each client makes in the next round.
+
+    Where clients have different numbers of batches, that is the time of the
+    one with the most; the others wait.
+
+    Args:
+      state: The state before the round.
+      batch_sizes: int [M, N], the rows of each batch, if drawn in epochs.
+    """
+    if batch_sizes is None:
+      return self.samples_needed(state)
+    return max(1, int(np.count_nonzero(batch_sizes, axis=1).max()))
+
+  def local_rule(self, state: Any) -> Optional[dict[str, Any]]:
+    """Returns the fields of a `counter.LocalRule` for the next round.
+
+    None if clients stay where they are.
+
+    Args:
+      state: The state before the round.
+    """
     del state
-    return False
+    return None
 
   @abc.abstractmethod
   def cohort(self, drawn: CohortData) -> Any:
     """Returns the value that the program takes, with leading axes M."""
+
+  @abc.abstractmethod
+  def messages(self, metrics: Any) -> Messages:
+    """Returns what was sent in a round."""
 
   def row(self, metrics: Any, state: Any) -> dict[str, Any]:
     """Returns the numbers of a round by column; None where there is none.
@@ -123,53 +170,23 @@ class Driver(abc.ABC):
       values['loss_before_training'] = None
     return values
 
+  def cut_row(self, state: Any) -> dict[str, Any]:
+    """Returns the columns of a last round that the horizon cuts short.
+
+    Clients query, but nothing is sent and nothing changes.
+
+    Args:
+      state: The state before, and after.
+    """
+    del state
+    return dict(
+        update_norm=0.0, clients_used=0, clients_non_finite=0, examples_used=0
+    )
+
   def remark(self, metrics: Any) -> Optional[str]:
     """Returns what is odd about a round, in a sentence, if anything is."""
     del metrics
     return None
-
-
-class HorizonDriver(Driver):
-  """Drives a `horizon_process.HorizonProcess`."""
-
-  process: process_lib.HorizonProcess
-
-  def initial_state(
-      self,
-      program: Any,
-      weights: tff.learning.models.ModelWeights,
-      rates: Mapping[str, float],
-      seed: int,
-  ) -> Any:
-    del program  # States for other seeds need no computation of TFF.
-    state = self.process.initialize_with_seed(seed)
-    # Rates first: what is planned next may depend on the weights.
-    state = self.process.set_hparams(state, dict(rates))
-    return self.process.set_model_weights(state, weights)
-
-  def samples_needed(self, state: Any) -> int:
-    return self.process.samples_needed(state)
-
-  def rows_needed(self, state: Any) -> int:
-    return self.process.rows_needed(state)
-
-  def is_finished(self, state: Any) -> bool:
-    return self.process.is_finished(state)
-
-
-def message_values(metrics: Any, state: Any) -> dict[str, Any]:
-  """Returns the columns on time and bits of an algorithm with a horizon."""
-  num_clients = max(1, int(metrics.clients))
-  return {
-      'num_queries': metrics.num_queries,
-      'time_used': metrics.time_used,
-      'sent': int(metrics.sent),
-      'uplink_bits': metrics.uplink_bits,
-      'downlink_bits': metrics.downlink_bits,
-      'cumulative_uplink_bits': int(state.total_uplink_bits) / num_clients,
-      'cumulative_downlink_bits': int(state.downlink_bits),
-      'clients_not_sent': metrics.clients_not_sent,
-  }
 
 
 def build_code(
@@ -178,19 +195,14 @@ def build_code(
   """Returns a code.
 
   Args:
-    name: `fixed_width`, `signed_unary`, `elias_gamma` or `run_length`.
-    levels: The largest magnitude, for `fixed_width`.
-    signed: Whether integers may be negative, for `fixed_width`.
+    name: A name of `BOUNDED_CODES` or `UNBOUNDED_CODES` of the settings.
+    levels: The largest magnitude, for bounded integers.
+    signed: Whether integers may be negative, likewise.
   """
-  if name == 'fixed_width':
-    return codes.FixedWidthCode(levels, signed=signed)
-  if name == 'signed_unary':
-    return codes.SignedUnaryCode()
-  if name == 'elias_gamma':
-    return codes.EliasGammaCode()
-  if name == 'run_length':
-    return codes.RunLengthCode()
-  raise ValueError(
-      'name must be fixed_width, signed_unary, elias_gamma or run_length, '
-      f'found {name!r}.'
-  )
+  if name in algorithms.BOUNDED_CODES:
+    kind = getattr(codes, algorithms.BOUNDED_CODES[name])
+    return kind(levels, signed=signed)
+  if name in algorithms.UNBOUNDED_CODES:
+    return getattr(codes, algorithms.UNBOUNDED_CODES[name])()
+  names = (*algorithms.BOUNDED_CODES, *algorithms.UNBOUNDED_CODES)
+  raise ValueError(f'name must be one of {", ".join(names)}, found {name!r}.')

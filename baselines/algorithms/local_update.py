@@ -1,12 +1,11 @@
-"""Server optimizers from their settings.
+"""LocalUpdate (Charles and Konecny 2020) and its relatives for the driver.
 
-Drives the processes of paper 1, with rates that may change.
-
-LocalUpdate (Charles and Konecny 2020) and its relatives for the driver.
+The rivals of CEAL are members of LocalUpdate: their settings say which.
 """
 
 from typing import Any, Mapping, Optional
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -27,15 +26,8 @@ from tff_localupdate.local_update import plateau
 from tff_localupdate.local_update import process as process_lib
 from tff_localupdate.local_update import schedules
 
-_BUILDERS = {
-    'sgd': server_optimizers.build_sgd,
-    'yogi': server_optimizers.build_yogi,
-    'adam': server_optimizers.build_adam,
-    'adagrad': server_optimizers.build_adagrad,
-}
 
-
-def build(
+def build_server_optimizer(
     config: rates_lib.ServerOptimizerConfig, dtype: str
 ) -> tff.learning.optimizers.Optimizer:
   """Returns the server optimizer that `config` describes.
@@ -44,7 +36,8 @@ def build(
     config: Its settings.
     dtype: The type of the weights and so of the optimizer's state.
   """
-  return _BUILDERS[config.server_optimizer](
+  builder = getattr(server_optimizers, f'build_{config.server_optimizer}')
+  return builder(
       config.server_learning_rate, dtype=dtype, **config.hyperparameters
   )
 
@@ -60,6 +53,8 @@ class LocalDriver(driver.Driver):
       *,
       num_batches: int,
       num_epochs: Optional[int] = None,
+      batches_per_step: int = 1,
+      seeds_clients: bool = False,
   ):
     """Makes a driver.
 
@@ -69,11 +64,18 @@ class LocalDriver(driver.Driver):
       context: Says how the rates change.
       num_batches: How many batches a client draws; in epochs, at most.
       num_epochs: E, if clients go through their data in epochs.
+      batches_per_step: How many of the batches drawn make one of a local step.
+      seeds_clients: Whether clients carry the seed of their rounding.
     """
     rate = context.rate
     super().__init__(_with_changes(process, rate, context.run))
+    self._plain_process = process
     self._num_batches = num_batches
-    self._columns = config.extra_columns
+    self._batches_per_step = batches_per_step
+    self._seeds_clients = seeds_clients
+    self._float_bits = context.float_bits
+    self._step_options = getattr(config, 'step_options', {})
+    self._quantizes = config.uplink_quantizer != 'none'
     self._decays = rate is not None and rate.decays
     self.num_epochs = num_epochs
     # Batches as short as they come: XLA compiles anew for other sizes.
@@ -94,7 +96,23 @@ class LocalDriver(driver.Driver):
     del state
     return self._num_batches
 
+  def local_rule(self, state: Any) -> Optional[dict[str, Any]]:
+    gamma = self._rates(state)['client_learning_rate']
+    if self._batches_per_step > 1 or not gamma:
+      return None
+    return dict(step_size=float(gamma), **self._step_options)
+
   def cohort(self, drawn: driver.CohortData) -> Any:
+    if self._batches_per_step > 1:
+      # All queries are at one point, so their examples are one large batch.
+      drawn = drawn._replace(
+          batches=tf.nest.map_structure(self._joined, drawn.batches)
+      )
+    if self._seeds_clients:
+      seeds = np.arange(len(drawn.num_examples), dtype=np.int64)
+      return client_work.SeededClientBatches(
+          drawn.batches, drawn.num_examples, seeds
+      )
     if drawn.batch_sizes is not None:
       return client_work.ClientEpochs(
           drawn.batches, drawn.batch_sizes, drawn.num_examples
@@ -105,11 +123,19 @@ class LocalDriver(driver.Driver):
         drawn.batches, drawn.num_examples, drawn.examples
     )
 
+  def messages(self, metrics: Any) -> driver.Messages:
+    inner = metrics.process if self._decays else metrics
+    if self._quantizes:
+      total = int(inner.aggregator.total_uplink_bits)
+      not_sent = int(inner.aggregator.clients_not_sent)
+    else:
+      not_sent = int(inner.clients_non_finite)
+      total = (int(inner.clients_used) - not_sent) * self._float_bits
+    return driver.Messages(True, total, self._float_bits, not_sent)
+
   def row(self, metrics: Any, state: Any) -> dict[str, Any]:
     inner = metrics.process if self._decays else metrics
     values = super().row(inner, state)
-    for column in self._columns:
-      values[column] = getattr(inner.aggregator, column)
     if self._decays:
       values.update(
           average_loss=_finite(metrics.average_loss),
@@ -119,27 +145,46 @@ class LocalDriver(driver.Driver):
     return values
 
 
+  def cut_row(self, state: Any) -> dict[str, Any]:
+    rates = self._rates(state)
+    values = {
+        name: np.asarray(rates[name])[()]
+        for name in ('client_learning_rate', 'server_learning_rate')
+    }
+    return {**values, **super().cut_row(state)}
+
+  def _rates(self, state: Any) -> Mapping[str, Any]:
+    """Returns both rates of the next round."""
+    return self._plain_process.get_hparams(getattr(state, 'process', state))
+
+  def _joined(self, leaf: np.ndarray) -> np.ndarray:
+    """Returns batches [M, K, B, ...] as [M, K / n, n B, ...]."""
+    num_clients, num_steps, batch_size = leaf.shape[:3]
+    factor = self._batches_per_step
+    return leaf.reshape([
+        num_clients, num_steps // factor, factor * batch_size, *leaf.shape[3:]
+    ])
+
+
 def build_aggregator(
-    config: algorithms.LocalConfig,
+    config: algorithms.LocalConfig, seeded_by_clients: bool = False
 ) -> Optional[tff.aggregators.UnweightedAggregationFactory]:
   """Returns the aggregator that takes the mean of quantized updates, or None.
+
+  Args:
+    config: The settings of the quantizer.
+    seeded_by_clients: See `aggregators.QuantizedMeanFactory`.
   """
-  name, resolution = config.uplink_quantizer, config.quantizer_resolution
-  if name == 'none':
+  if config.uplink_quantizer == 'none':
     return None
-  if name.startswith('grid_'):
-    quantizer = quantizers.GridQuantizer(name.removeprefix('grid_'))
-  else:
-    resolution = int(resolution)
-    quantizer = {
-        'qsgd': quantizers.QsgdQuantizer,
-        'uniform': quantizers.UniformQuantizer,
-    }[name]()
-  code = driver.build_code(
-      config.quantizer_code, int(resolution), signed=name != 'uniform'
-  )
+  entry = algorithms.QUANTIZERS[config.uplink_quantizer]
+  resolution = config.quantizer_resolution
+  levels = int(resolution)
   return aggregators.QuantizedMeanFactory(
-      quantizer, code, resolution=resolution
+      getattr(quantizers, entry.factory)(*entry.arguments),
+      driver.build_code(config.quantizer_code, levels, signed=entry.is_signed),
+      resolution=levels if entry.takes_levels else resolution,
+      seeded_by_clients=seeded_by_clients,
   )
 
 
@@ -216,6 +261,37 @@ def build_local_update(
   )
 
 
+def build_member(
+    algorithm: Any, context: driver.BuildContext
+) -> LocalDriver:
+  """Builds a rival of CEAL as the member of LocalUpdate that it is.
+
+  All clients know the seed of the run, and the rounding of each is drawn from
+  its number, whatever it sends.
+  """
+  member, run = algorithm.member, context.run
+  settings, joined = member.settings, member.batches_per_step
+  seeds_clients = settings.uplink_quantizer != 'none'
+  process = process_lib.build_local_update(
+      context.model,
+      theta=theta_lib.parse_theta(settings.theta),
+      batch_size=joined * run.batch_size,
+      client_learning_rate=settings.client_learning_rate,
+      server_optimizer=server_optimizers.build_sgd(
+          member.server_learning_rate, dtype=run.dtype
+      ),
+      aggregator=build_aggregator(settings, seeds_clients),
+      loss_before_training=settings.loss_before_training,
+      seeds_clients=seeds_clients,
+  )
+  return LocalDriver(
+      process, settings, context,
+      num_batches=joined * settings.num_steps,
+      batches_per_step=joined,
+      seeds_clients=seeds_clients,
+  )
+
+
 def build_maml(
     algorithm: algorithms.MamlConfig, context: driver.BuildContext
 ) -> LocalDriver:
@@ -267,7 +343,7 @@ def _shared(
   return dict(
       batch_size=run.batch_size,
       client_learning_rate=algorithm.client_learning_rate,
-      server_optimizer=build(
+      server_optimizer=build_server_optimizer(
           context.server_optimizer, run.dtype
       ),
       aggregator=build_aggregator(algorithm),

@@ -1,17 +1,11 @@
-"""The inner loop of the local methods of paper 2 in NumPy.
-
-TFF's fused round does not let the query points out. They are a pure function of
-the round's start and of the examples drawn, so they are computed anew here, in
-float64 and for all clients at once.
-
-Regret of a run, as paper 2 counts it.
+"""Counts the regret of a run while it runs, as paper 2 does.
 
     R(T) = sum over t = 1..T and m = 1..M of f(x_t^m) - f*
 
 with f the objective over all data of all clients, at every query point of every
-client. NumPy in float64.
-
-Counts the regret of a run while it runs.
+client. The fused round does not let the query points out. They are a pure
+function of the round's start and of the examples drawn, so they are computed
+anew here, in NumPy and float64, for all clients at once.
 """
 
 import operator
@@ -20,7 +14,31 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 
 from baselines.regret import objectives
-from baselines.settings import algorithms
+
+
+class LocalRule(NamedTuple):
+  """How clients move between the queries of a round.
+
+  See `tff_localupdate.local_update.local_steps.LocalSteps` for the steps. The
+  weights Theta do not matter: they say what is sent, not where a client goes.
+
+  Attributes:
+    step_size: gamma.
+    optimizer: `sgd`, `momentum` or `adagrad`.
+    momentum: b of `momentum`.
+    initial_accumulator: a_0 of `adagrad`.
+    epsilon: eps of `adagrad`.
+    step_factors: What gamma is multiplied by in each step; None is 1 each.
+    proximal_strength: mu.
+  """
+
+  step_size: float
+  optimizer: str = 'sgd'
+  momentum: Optional[float] = None
+  initial_accumulator: Optional[float] = None
+  epsilon: Optional[float] = None
+  step_factors: Optional[tuple[float, ...]] = None
+  proximal_strength: float = 0.0
 
 
 class LocalPaths(NamedTuple):
@@ -39,26 +57,29 @@ def replay_local_steps(
     objective: objectives.Objective,
     start: np.ndarray,
     rows: np.ndarray,
-    step_size: float,
+    rule: LocalRule,
+    batch_sizes: Optional[np.ndarray] = None,
 ) -> LocalPaths:
   """Replays the local steps of all clients in one round.
 
-      x_0 = start;  x_(l+1) = x_l - eta g(x_l; batch l)
+      x_0 = start;  x_(l+1) = x_l - gamma_l d_l
 
-  as FedAvg, FedPAQ and FedCOM have it.
+  with d_l as the rule makes it of the gradients g(x_k; batch k), k <= l.
 
   Args:
     objective: Has the examples of all clients and their gradients.
     start: The point that all clients received, [d].
     rows: int [M, L, B], the examples of client m's batch l as rows of the
       objective's data.
-    step_size: eta.
+    rule: How clients move.
+    batch_sizes: int [M, L], how many rows of each batch count; None if all do.
+      Where a client has no batch left, its points mean nothing.
 
   Returns:
     The paths.
 
   Raises:
-    ValueError: If shapes do not fit.
+    ValueError: If shapes do not fit, or nobody knows how to replay the rule.
   """
   rows = np.asarray(rows)
   if rows.ndim != 3 or 0 in rows.shape or rows.dtype.kind not in 'iu':
@@ -72,14 +93,48 @@ def replay_local_steps(
         f'start must have shape ({objective.dimension},), found {start.shape}.'
     )
   num_clients, num_steps, _ = rows.shape
-  gradients = objective.step_gradients(rows)
+  gradients = objective.step_gradients(rows, batch_sizes)
   points = np.empty((num_steps + 1, num_clients, objective.dimension))
   points[0] = start
+  move = _mover(rule)
   for step in range(num_steps):
     change = gradients(step, points[step])
-    change *= step_size
+    if rule.proximal_strength:
+      change += rule.proximal_strength * (points[step] - start)
+    change = move(change)
+    factors = rule.step_factors
+    change *= rule.step_size * (1.0 if factors is None else factors[step])
     np.subtract(points[step], change, out=points[step + 1])
   return LocalPaths(points[:-1].transpose(1, 0, 2), points[-1])
+
+
+def _mover(rule: LocalRule) -> Any:
+  """Returns the function of the gradients, in order, that is d_l, a new array.
+
+  Raises:
+    ValueError: If nobody knows how to replay the optimizer.
+  """
+  if rule.optimizer == 'sgd':
+    return lambda gradient: gradient
+  state = rule.initial_accumulator or 0.0
+
+  def momentum(gradient):
+    nonlocal state
+    state = rule.momentum * state + gradient
+    return state.copy()
+
+  def adagrad(gradient):
+    nonlocal state
+    state = state + gradient**2
+    return gradient / np.sqrt(state + rule.epsilon)
+
+  movers = {'momentum': momentum, 'adagrad': adagrad}
+  if rule.optimizer not in movers:
+    raise ValueError(
+        'regret_every would be ignored: nobody knows where client_optimizer '
+        f'{rule.optimizer!r} goes.'
+    )
+  return movers[rule.optimizer]
 
 
 class AccountState(NamedTuple):
@@ -180,13 +235,20 @@ class Accountant:
     points, weights = points[weights > 0], weights[weights > 0]
     return self._add(state, points, weights, weights @ points)
 
-  def add_paths(self, state: AccountState, paths: np.ndarray) -> AccountState:
+  def add_paths(
+      self,
+      state: AccountState,
+      paths: np.ndarray,
+      lengths: Optional[np.ndarray] = None,
+  ) -> AccountState:
     """Counts the query points of local methods, every n-th or all.
 
     Args:
       state: What was counted before.
       paths: [M, L, d], the L consecutive query points of each client in one
-        round, see `replay`.
+        round, see `replay_local_steps`.
+      lengths: int [M], how many of them each client queried, the first ones;
+        None if all.
 
     Returns:
       The state after them.
@@ -200,12 +262,28 @@ class Accountant:
       raise ValueError(
           f'paths must have shape [M, L, {dimension}], found {paths.shape}.'
       )
+    if lengths is not None:
+      return self._add_uneven_paths(state, paths, lengths)
     steps, weights = evaluated_steps(paths.shape[1], self._evaluate_every)
     return self._add(
         state,
         paths[:, steps].reshape(-1, dimension),
         np.tile(weights, len(paths)),
         paths.sum(axis=(0, 1)),
+    )
+
+  def _add_uneven_paths(self, state, paths, lengths):
+    points, weights = [], []
+    for path, length in zip(paths, lengths):
+      steps, counts = evaluated_steps(int(length), self._evaluate_every)
+      points.append(path[steps])
+      weights.append(counts)
+    is_queried = np.arange(paths.shape[1]) < np.asarray(lengths)[:, np.newaxis]
+    return self._add(
+        state,
+        np.concatenate(points),
+        np.concatenate(weights),
+        paths[is_queried].sum(axis=0),
     )
 
   def record(
@@ -309,18 +387,22 @@ class RoundStart(NamedTuple):
 
   Attributes:
     point: x as all clients know it, [d].
-    step_size: eta.
+    rule: How clients move; None if they stay at `point`.
     rows: int [M, L, B], the examples of the batches as rows of the objective's
-      data; not used by algorithms whose clients stay at `point`.
-    num_queries: The queries of each client.
+      data; not used where clients stay.
+    num_queries: The queries of each client; of those with fewer batches, all
+      that they have.
     num_clients: M.
+    batch_sizes: int [M, L], how many rows of each batch count, 0 from the first
+      batch on that a client lacks; None if all do.
   """
 
   point: np.ndarray
-  step_size: float
+  rule: Optional[LocalRule]
   rows: Optional[np.ndarray]
   num_queries: int
   num_clients: int
+  batch_sizes: Optional[np.ndarray] = None
 
 
 class RegretCounter:
@@ -330,21 +412,22 @@ class RegretCounter:
       self,
       objective: objectives.Objective,
       optimal_value: float,
-      config: algorithms.HorizonConfig,
+      *,
+      evaluate_every: int = 1,
+      logs_norm: bool = False,
   ):
     """Makes a counter.
 
     Args:
       objective: f.
       optimal_value: f*.
-      config: The algorithm's settings: whether clients move between queries,
-        and at which of them f is evaluated.
+      evaluate_every: See `Accountant`.
+      logs_norm: Whether rows have the norm of the gradient of f.
     """
     self._objective = objective
-    self._moves = config.QUERIES_MOVE
-    self._logs_norm = 'true_gradient_norm' in config.extra_columns
+    self._logs_norm = logs_norm
     self._accountant = Accountant(
-        objective, optimal_value, evaluate_every=config.regret_every
+        objective, optimal_value, evaluate_every=evaluate_every
     )
 
   def initial_state(self) -> AccountState:
@@ -356,20 +439,28 @@ class RegretCounter:
       self, state: AccountState, start: RoundStart
   ) -> AccountState:
     """Returns the state after the queries of a round."""
-    if not self._moves:
-      num_queries = start.num_clients * start.num_queries
-      return self._accountant.add_points(
-          state, start.point[np.newaxis], np.array([num_queries])
-      )
     if not start.num_queries:
       return state
+    lengths = None
+    if start.batch_sizes is not None:
+      found = np.count_nonzero(start.batch_sizes, axis=1)
+      lengths = np.minimum(found, start.num_queries)
+    if start.rule is None or start.rule.step_size == 0.0:
+      total = start.num_clients * start.num_queries
+      if lengths is not None:
+        total = int(lengths.sum())
+      return self._accountant.add_points(
+          state, start.point[np.newaxis], np.array([total])
+      )
+    sizes = start.batch_sizes
     paths = replay_local_steps(
         self._objective,
         start.point,
         start.rows[:, : start.num_queries],
-        start.step_size,
+        start.rule,
+        None if sizes is None else sizes[:, : start.num_queries],
     )
-    return self._accountant.add_paths(state, paths.points)
+    return self._accountant.add_paths(state, paths.points, lengths)
 
   @_NOT_FINITE_IS_LEGAL
   def row(

@@ -1,12 +1,11 @@
-"""What accounting and replay need of a global objective f of paper 2.
+"""The global objectives f of paper 2, and what accounting needs of one.
 
 NumPy in float64 only: what these numbers judge is computed by TensorFlow, so
 they are independent of it. A point is a vector [d]: the flattened weights, a
 kernel [features, classes] row by row. For a bias append a column of ones.
 
-Least squares over all data, in closed form through the Gram matrix.
-
-L2-regularized softmax regression over all data, many points at a time.
+Least squares is in closed form through the Gram matrix; softmax regression
+takes many points at a time.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,6 +15,8 @@ import hashlib
 from typing import Any, Optional, Protocol
 
 import numpy as np
+
+from baselines.tasks import registry
 
 # What a block of an evaluation may take. Small enough for a processor's caches;
 # larger ones were no faster.
@@ -40,7 +41,7 @@ class Objective(Protocol):
     """Returns the gradient, [d], of f at a point [d]."""
 
   def step_gradients(
-      self, rows: np.ndarray
+      self, rows: np.ndarray, batch_sizes: Optional[np.ndarray] = None
   ) -> Callable[[int, np.ndarray], np.ndarray]:
     """Returns the gradients of L steps: the function of l and points [M, d].
 
@@ -48,6 +49,8 @@ class Objective(Protocol):
 
     Args:
       rows: int [M, L, B], the examples of each batch; all count the same.
+      batch_sizes: int [M, L], how many rows of each batch count, the first
+        ones; None if all do.
     """
 
 
@@ -102,6 +105,20 @@ def blocks(total: int, size: int) -> Iterator[slice]:
   size = max(1, size)
   for start in range(0, total, size):
     yield slice(start, start + size)
+
+
+def _row_weights(
+    rows: np.ndarray, batch_sizes: Optional[np.ndarray]
+) -> np.ndarray:
+  """Returns what each row counts in the mean of its batch, [M, L, B].
+
+  Axes of length 1 where all are alike.
+  """
+  if batch_sizes is None:
+    return np.full((1, 1, 1), 1.0 / rows.shape[2])
+  sizes = batch_sizes[..., np.newaxis]
+  counts = np.arange(rows.shape[2]) < sizes
+  return counts / np.maximum(sizes, 1)
 
 
 def digest_of(kind: str, numbers: tuple, *arrays: np.ndarray) -> str:
@@ -210,15 +227,17 @@ class LeastSquares:
     return 2.0 * self.loss_scale * (weighted @ self.features)
 
   def step_gradients(
-      self, rows: np.ndarray
+      self, rows: np.ndarray, batch_sizes: Optional[np.ndarray] = None
   ) -> Callable[[int, np.ndarray], np.ndarray]:
     """See `Objective`."""
+    weights = _row_weights(rows, batch_sizes)
+    weights = weights.transpose(1, 0, 2)[..., np.newaxis]
     # One copy of all examples, those of a step side by side.
     rows = np.ascontiguousarray(rows.transpose(1, 0, 2))
     features, labels = self.features[rows], self.labels[rows][..., np.newaxis]
     transposed = features.transpose(0, 1, 3, 2)
     # Scaled once: where a step takes microseconds, each operation counts.
-    scale = 2.0 * self.loss_scale / rows.shape[2]
+    scale = 2.0 * self.loss_scale * weights
     features, labels = scale * features, scale * labels
 
     def gradients(step, points):
@@ -351,9 +370,10 @@ class SoftmaxRegression:
     return product
 
   def step_gradients(
-      self, rows: np.ndarray
+      self, rows: np.ndarray, batch_sizes: Optional[np.ndarray] = None
   ) -> Callable[[int, np.ndarray], np.ndarray]:
     """See `Objective`; examples are copied step by step, for they are large."""
+    weights = _row_weights(rows, batch_sizes)
     clients, places = np.ogrid[: rows.shape[0], : rows.shape[2]]
 
     def gradients(step, points):
@@ -362,9 +382,9 @@ class SoftmaxRegression:
       kernels = points.reshape(len(points), -1, self.num_classes)
       errors = _softmax(features @ kernels)
       errors[clients, places, self.labels[batch]] -= 1.0
-      sums = features.transpose(0, 2, 1) @ errors
-      means = sums.reshape(points.shape) / batch.shape[1]
-      return means + self.l2_strength * points
+      errors *= weights[:, step % weights.shape[1], :, np.newaxis]
+      means = features.transpose(0, 2, 1) @ errors
+      return means.reshape(points.shape) + self.l2_strength * points
 
     return gradients
 
@@ -429,3 +449,20 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
   """Returns the softmax over the last axis."""
   powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
   return powers / powers.sum(axis=-1, keepdims=True)
+
+
+_KINDS = {
+    'least_squares': LeastSquares,
+    'softmax_regression': SoftmaxRegression,
+}
+
+
+def build_objective(task: Any) -> Objective:
+  """Returns f over all training examples of a task.
+
+  Args:
+    task: A built `baselines.tasks.task.Task` whose entry names an objective.
+  """
+  x, y = task.train.features
+  kind = _KINDS[registry.task_entry(task.name).objective]
+  return kind(x, np.ravel(y), **task.objective_constants)

@@ -233,17 +233,24 @@ class RunFolder:
         _acquire(stream, self.path)
 
 
-def is_complete(status: Status, rounds: Optional[int], num_rows: int) -> bool:
+def is_complete(
+    status: Status,
+    run: experiment.RunConfig,
+    rows: Sequence[Mapping[str, str]],
+) -> bool:
   """Returns whether nothing is left to do of a run that has ended.
 
   Args:
     status: Of the run, finished or diverged.
-    rounds: The rounds wanted; None for an algorithm that ends by itself.
-    num_rows: The rows of its metrics.csv, that of round 0 included.
+    run: The rounds and the horizon wanted.
+    rows: The rows of its metrics.csv, that of round 0 included.
   """
-  if num_rows <= status.round:  # Rows were lost.
+  if len(rows) <= status.round:  # Rows were lost.
     return False
-  return status.status == DIVERGED or rounds in (None, status.round)
+  if status.status == DIVERGED or run.rounds in (None, status.round):
+    return True
+  time_used = float(rows[-1].get('time_used') or 0)
+  return run.horizon is not None and time_used >= run.horizon
 
 
 def check_writable(path: pathlib.Path, name: str = 'output_dir') -> None:

@@ -1,6 +1,4 @@
-"""Saving a run, and finding the place where it goes on.
-
-The one loop: draw, train, evaluate, record, save, go on where it stopped.
+"""The one loop: draw, train, evaluate, record, save, go on where it stopped.
 
 Round r is a pure function of the state before it and of the draws, which are
 pure functions of (seed, round, client). So a run that was stopped after any
@@ -12,8 +10,9 @@ computes them again.
 from collections.abc import Mapping
 import contextlib
 import dataclasses
+import itertools
 import time
-from typing import Any, Callable, ContextManager, Iterator, Optional
+from typing import Any, Callable, ContextManager, Iterator, NamedTuple, Optional
 
 import numpy as np
 import tensorflow as tf
@@ -32,20 +31,83 @@ from baselines.run import workbench as workbench_lib
 from baselines.settings import experiment
 
 
+class Counts(NamedTuple):
+  """What a run has used so far; the process knows nothing of it.
+
+  Attributes:
+    time_used: The queries of each client.
+    uplink_bits: The bits of all clients together.
+    downlink_bits: The bits broadcast, each broadcast counted once.
+  """
+
+  time_used: int = 0
+  uplink_bits: int = 0
+  downlink_bits: int = 0
+
+  @classmethod
+  def of_row(cls, row: records.Row, num_clients: int) -> 'Counts':
+    """Returns what a row of metrics.csv tells, 0 where it tells nothing."""
+    return cls(
+        int(records.number(row, 'time_used') or 0),
+        round(
+            (records.number(row, 'cumulative_uplink_bits') or 0) * num_clients
+        ),
+        int(records.number(row, 'cumulative_downlink_bits') or 0),
+    )
+
+  def after(self, queries: int, sent: driver_lib.Messages) -> 'Counts':
+    """Returns the counts after a round of so many queries."""
+    return Counts(
+        self.time_used + queries,
+        self.uplink_bits + sent.total_uplink_bits,
+        self.downlink_bits + sent.downlink_bits,
+    )
+
+  def row(
+      self, queries: int, sent: driver_lib.Messages, num_clients: int
+  ) -> dict[str, Any]:
+    """Returns the columns of a round, which is counted already."""
+    return {
+        'num_queries': queries,
+        'time_used': self.time_used,
+        'sent': int(sent.sent),
+        'uplink_bits': sent.total_uplink_bits / num_clients,
+        'downlink_bits': sent.downlink_bits,
+        'cumulative_uplink_bits': self.uplink_bits / num_clients,
+        'cumulative_downlink_bits': self.downlink_bits,
+        'clients_not_sent': sent.clients_not_sent,
+    }
+
+
+class Saved(NamedTuple):
+  """All that a checkpoint holds.
+
+  Attributes:
+    state: The server state.
+    counts: A `Counts`.
+    regret: What `Tools.regret` has counted; empty without one. (Not None,
+      which would be a leaf of its own.)
+  """
+
+  state: Any
+  counts: Counts
+  regret: Any = ()
+
+
 @dataclasses.dataclass(frozen=True)
 class Start:
   """Where a run starts or goes on.
 
   Attributes:
-    round_num: The round after which `state` is; 0 for a new run.
-    state: The server state.
+    round_num: The round after which `saved` is; 0 for a new run.
+    saved: What goes on.
     rows: The rows of metrics.csv up to that round that stay as they are.
     incomplete: The row of `round_num` if it is still to be written (then it is
       not in `rows`) because it lacks an evaluation, else None.
   """
 
   round_num: int
-  state: Any
+  saved: Saved
   rows: list[records.Row]
   incomplete: Optional[dict[str, Any]]
 
@@ -64,8 +126,7 @@ def is_evaluated(
 def find_start(
     config: experiment.ExperimentConfig,
     folder: folder_lib.RunFolder,
-    initial_state: Any,
-    is_last: Callable[[int, Any], bool],
+    initial: Saved,
     report: Callable[[str], None] = command.report,
 ) -> Start:
   """Returns the place where the run in `folder` goes on.
@@ -78,37 +139,75 @@ def find_start(
   Args:
     config: Rounds and evaluations wanted now.
     folder: The run folder.
-    initial_state: The state before round 1; gives structure, shapes, dtypes.
-    is_last: Tells of a round and the state after it whether the run ends there.
+    initial: What there is before round 1; gives structure, shapes, dtypes.
     report: Called with a line about what is passed over.
+
+  Raises:
+    command.InputError: If the checkpoint is not one of this version.
   """
   rows = [
-      row if _keeps_evaluation(config.run, r)
+      row if _keeps_evaluation(config.run, r, row)
       else records.without_evaluation(row)
       for r, row in enumerate(
           records.read_rows(folder.metrics_path, records.columns_of(config))
       )
   ]
-  round_num, state = 0, initial_state
+  round_num, saved = 0, initial
   found = folder_lib.load_newest(
       folder.checkpoints_path, len(rows) - 1, report
   )
   if found:
-    round_num = found[0]
-    state = unflatten_state(initial_state, found[1])
+    round_num, leaves = found
+    num_clients = config.run.clients_per_round
+    counts = Counts.of_row(rows[round_num], num_clients)
+    try:
+      saved = _restored(initial, leaves, counts)
+    except ValueError as error:
+      raise command.InputError(
+          f'{folder.checkpoints_path} holds a state of another version, with '
+          'which the run has to be finished.'
+      ) from error
   rows = rows[: round_num + 1]
   if not rows:
-    return Start(0, state, [], {'round': 0})
+    return Start(0, saved, [], {'round': 0})
   last = rows[-1]
-  is_due = is_evaluated(config.run, round_num, is_last(round_num, state))
+  is_last = is_finished(config.run, round_num, saved.counts)
+  is_due = is_evaluated(config.run, round_num, is_last)
   if is_due and not last['population_loss']:
-    return Start(round_num, state, rows[:-1], last)
-  return Start(round_num, state, rows, None)
+    return Start(round_num, saved, rows[:-1], last)
+  return Start(round_num, saved, rows, None)
 
 
-def _keeps_evaluation(config: experiment.RunConfig, round_num: int) -> bool:
-  # A run that ends by itself has always had the same last round.
-  is_last = config.rounds in (None, round_num)
+def is_finished(
+    config: experiment.RunConfig, round_num: int, counts: Counts
+) -> bool:
+  """Whether a run ends after a round: by its rounds, or by its horizon."""
+  if round_num == config.rounds:
+    return True
+  return config.horizon is not None and counts.time_used >= config.horizon
+
+
+def _restored(
+    initial: Saved, leaves: list[np.ndarray], counts: Counts
+) -> Saved:
+  """Returns what a checkpoint held.
+
+  Args:
+    initial: Gives structure, shapes and dtypes.
+    leaves: The arrays of the checkpoint.
+    counts: What to take if it holds none, as those of earlier versions.
+  """
+  size = len(flatten_state(initial.state))
+  if len(leaves) == len(flatten_state(initial)) - len(counts):
+    leaves = [*leaves[:size], *map(np.asarray, counts), *leaves[size:]]
+  saved = unflatten_state(initial, leaves)
+  return saved._replace(counts=Counts(*map(int, saved.counts)))
+
+
+def _keeps_evaluation(
+    config: experiment.RunConfig, round_num: int, row: records.Row
+) -> bool:
+  is_last = is_finished(config, round_num, Counts.of_row(row, 1))
   return is_evaluated(config, round_num, is_last)
 
 
@@ -235,33 +334,42 @@ def _run_locked(
 ) -> None:
   """Runs from where the folder is to where the run ends or is stopped."""
   tools = workbench.tools(config)
-  state = workbench.initial_state(config)
-  # Not None, which would be a leaf of its own.
-  counted = tools.regret.initial_state() if tools.regret else ()
-
-  def is_last(round_num, saved):
-    done = round_num == config.run.rounds
-    return done or tools.driver.is_finished(saved[0])
-
-  start = find_start(config, folder, (state, counted), is_last)
+  initial = Saved(
+      workbench.initial_state(config),
+      Counts(),
+      tools.regret.initial_state() if tools.regret else (),
+  )
+  start = find_start(config, folder, initial)
   with recorder_lib.Recorder(
       config, folder, start.rows, tensorboard=tensorboard
   ) as recorder:
-    run = _Run(config, folder, tools, recorder, start.round_num, *start.state)
+    run = _Run(config, folder, tools, recorder, start.round_num, *start.saved)
     run.write_status(folder_lib.RUNNING)
     if start.round_num:
       recorder.report(f'going on after round {start.round_num}')
-    least = config.rate and config.rate.rounds_without_decay
-    if least and config.run.rounds <= least:
-      recorder.report(
-          f'the rates cannot decay: that takes more than {least} rounds'
-      )
+    _report_what_cannot_happen(config, recorder)
     if start.incomplete is not None:
       first = run.regret_row() if not start.round_num else {}
       recorder.record({**start.incomplete, **first, **run.evaluate()})
     if not recorder.divergence:
       run.train(interruption)
     run.finish()
+
+
+def _report_what_cannot_happen(
+    config: experiment.ExperimentConfig, recorder: recorder_lib.Recorder
+) -> None:
+  least = config.rate and config.rate.rounds_without_decay
+  if least and config.num_rounds and config.num_rounds <= least:
+    recorder.report(
+        f'the rates cannot decay: that takes more than {least} rounds'
+    )
+  horizon, queries = config.run.horizon, config.algorithm.queries_per_round
+  if horizon and queries and horizon < queries:
+    recorder.report(
+        f'warning: horizon {horizon} is shorter than the {queries} queries of '
+        'a round: nothing will be sent, and nothing learned.'
+    )
 
 
 @dataclasses.dataclass
@@ -274,11 +382,12 @@ class _Run:
   recorder: recorder_lib.Recorder
   round_num: int
   state: Any
-  counted: Any  # By `tools.regret`; empty without one.
+  counts: Counts
+  regret: Any  # What `tools.regret` has counted; empty without one.
 
   def __post_init__(self):
-    if self.counted:
-      self.counted = counter.restored(self.counted)
+    if self.regret:
+      self.regret = counter.restored(self.regret)
 
   def train(self, interruption: stopping.Interruption) -> None:
     """Runs rounds until the last one, divergence, or an interruption."""
@@ -294,6 +403,8 @@ class _Run:
           self._report_devices()
         self.recorder.record({**values, **self.evaluate()})
         if self.recorder.divergence or interruption.requested:
+          return
+        if self._is_finished():
           return
         if self.round_num % self.config.run.rounds_per_checkpoint == 0:
           self._save()
@@ -311,34 +422,56 @@ class _Run:
   def _train_round(self, drawn: data.Drawn) -> dict[str, Any]:
     """Runs a round; returns its numbers by column."""
     driver, before = self.tools.driver, self.state
+    queries = driver.queries(before, drawn.batch_sizes)
+    horizon = self.config.run.horizon
+    left = queries if horizon is None else horizon - self.counts.time_used
+    if queries <= left:
+      values, sent = self._train_whole_round(drawn)
+    else:
+      # Time passes and clients query, but there is not enough for a message.
+      queries, sent = left, driver_lib.Messages()
+      values = driver.cut_row(before)
+      values['clients_empty'] = int(np.sum(drawn.num_examples == 0))
+    self.counts = self.counts.after(queries, sent)
+    num_clients = len(drawn.num_examples)
+    values.update(
+        round=self.round_num, **self.counts.row(queries, sent, num_clients)
+    )
+    if self.tools.regret:
+      rule = driver.local_rule(before)
+      start = counter.RoundStart(
+          point=self._point(before),
+          rule=None if rule is None else counter.LocalRule(**rule),
+          rows=drawn.rows,
+          num_queries=queries,
+          num_clients=num_clients,
+          batch_sizes=drawn.batch_sizes,
+      )
+      self.regret = self.tools.regret.count(self.regret, start)
+      values.update(self.regret_row(start.point))
+    return values
+
+  def _train_whole_round(
+      self, drawn: data.Drawn
+  ) -> tuple[dict[str, Any], driver_lib.Messages]:
+    driver = self.tools.driver
     cohort = driver.cohort(
         driver_lib.CohortData(
             drawn.batches, drawn.num_examples, drawn.examples, drawn.batch_sizes
         )
     )
-    self.state, metrics = self.tools.program.next(before, cohort)
+    self.state, metrics = self.tools.program.next(self.state, cohort)
     remark = driver.remark(metrics)
     if remark:
       self.recorder.report(remark)
-    values = {'round': self.round_num, **driver.row(metrics, self.state)}
-    if self.tools.regret:
-      start = counter.RoundStart(
-          point=self._point(before),
-          step_size=float(before.step_size),
-          rows=drawn.rows,
-          num_queries=int(metrics.num_queries),
-          num_clients=self.config.run.clients_per_round,
-      )
-      self.counted = self.tools.regret.count(self.counted, start)
-      values.update(self.regret_row(start.point))
-    return values
+    return driver.row(metrics, self.state), driver.messages(metrics)
 
   def regret_row(self, start_point: Any = None) -> dict[str, Any]:
     """Returns the regret so far by column; empty if it is not counted."""
     if not self.tools.regret:
       return {}
     return self.tools.regret.row(
-        self.counted, self._point(self.state), start_point
+        self.regret, self._point(self.state), start_point
     )
 
   def evaluate(self) -> dict[str, Any]:
@@ -368,8 +501,7 @@ class _Run:
     self.folder.write_status(status, self.round_num, reason)
 
   def _is_finished(self) -> bool:
-    done = self.round_num == self.config.run.rounds
-    return done or self.tools.driver.is_finished(self.state)
+    return is_finished(self.config.run, self.round_num, self.counts)
 
   def _save(self) -> None:
     # Rows first: a checkpoint is never ahead of metrics.csv.
@@ -377,28 +509,27 @@ class _Run:
     folder_lib.save(
         self.folder.checkpoints_path,
         self.round_num,
-        flatten_state((self.state, self.counted)),
+        flatten_state(Saved(self.state, self.counts, self.regret)),
     )
 
   def _cohorts(self, first: int) -> ContextManager[Iterator[Any]]:
     """The rounds to come with their data, drawn ahead where that can be."""
-    num_rounds = self.config.num_rounds
-    if num_rounds is None:
+    if self.tools.driver.plans_by_state:
       return contextlib.closing(self._cohorts_on_demand(first))
     size = self.tools.driver.rows_needed(self.state)
+    num_rounds = self.config.num_rounds  # None in epochs until a horizon.
     return data.Prefetcher(
         lambda round_num: self._draw(round_num, size, size),
-        range(first, num_rounds + 1),
+        range(first, num_rounds + 1) if num_rounds else itertools.count(first),
     )
 
   def _cohorts_on_demand(self, first: int) -> Iterator[tuple[int, data.Drawn]]:
     """Yields rounds whose size depends on the state before them."""
-    driver, round_num = self.tools.driver, first
-    while not driver.is_finished(self.state):
+    driver = self.tools.driver
+    for round_num in itertools.count(first):
       samples = driver.samples_needed(self.state)
       rows = driver.rows_needed(self.state)
       yield round_num, self._draw(round_num, samples, rows)
-      round_num += 1
 
   def _draw(self, round_num: int, num_steps: int, num_rows: int) -> data.Drawn:
     run = self.config.run

@@ -1,6 +1,6 @@
-"""The constants of CEAL's theory, from f and its data.
+"""What a command will do with a run folder, known without TensorFlow.
 
-What a command will do with a run folder, known without TensorFlow.
+And the constants of CEAL's theory, which f and its data give.
 """
 
 import dataclasses
@@ -39,7 +39,7 @@ def check_given(config: experiment.ExperimentConfig) -> None:
   Raises:
     ValueError: If one is None, and f of the task is not known as a formula.
   """
-  if config.algorithm.counts_regret:
+  if config.is_objective_known:
     return
   for name in _KNOWN:
     if getattr(config.algorithm, name, 0.0) is None:
@@ -53,7 +53,7 @@ def are_missing(config: experiment.ExperimentConfig) -> bool:
   """Returns whether there are any that `fill` would put into `config`."""
   algorithm = config.algorithm
   missing = [name for name in _KNOWN if getattr(algorithm, name, 0.0) is None]
-  return bool(missing) and algorithm.counts_regret
+  return bool(missing) and config.is_objective_known
 
 
 def measure(
@@ -204,7 +204,7 @@ def _read_stage(
     )
   if status and status.status in folder_lib.ENDED:
     rows = records.read_rows(folder.metrics_path, records.columns_of(config))
-    is_known = folder_lib.is_complete(status, rounds, len(rows))
+    is_known = folder_lib.is_complete(status, config.run, rows)
     if is_known and not _may_go_on(status, saved.run, config.run):
       return DONE
   return PARTIAL

@@ -276,10 +276,10 @@ def _progress(
     rows: Sequence[records.Row],
     label: str,
 ) -> Progress:
-  """Counts rounds, or, for an algorithm with a horizon, queries."""
+  """Counts rounds or, where only a horizon is given, queries."""
   total, column = config.run.rounds, 'round'
   if total is None:
-    total, column = config.algorithm.horizon, 'time_used'
+    total, column = config.run.horizon, 'time_used'
   start = int(records.number(rows[-1], column) or 0) if rows else 0
   return Progress(total, start, label, column)
 

@@ -13,11 +13,19 @@ where the schedule asks for it, the evaluation of the model after round r.
   clients_empty               clients without examples, left out of the mean
   clients_non_finite          clients whose update is not finite; not repaired
   examples_used               examples drawn in the round
+  num_queries                 queries of each client; a query is the gradient of
+                              a batch. Clients with fewer batches than others,
+                              in epochs, wait for the one with the most
+  time_used                   those of all rounds so far
+  sent                        1 if anything was sent
+  uplink_bits                 bits that a client sent, mean over the clients; a
+                              float takes 32 or 64 where nothing is quantized
+  downlink_bits               bits broadcast, each broadcast counted once
+  cumulative_uplink_bits, cumulative_downlink_bits   of all rounds so far
+  clients_not_sent            clients without a message for what they had
   population_loss             f(x): client-uniform mean over training clients
   example_weighted_loss       mean over all training examples
   test_loss, test_accuracy    on the held-out examples, if the task has them
-  uplink_bits                 bits that a client sent, mean over the clients,
-                              if they are counted
 
 Runs whose rates decay also have
 
@@ -25,17 +33,14 @@ Runs whose rates decay also have
   client_decays, server_decays   how often the rates have decayed, this round
                               included
 
-Algorithms with a horizon, CEAL and its rivals, also have, of the round
+CEAL also has, of the round
 
-  num_queries                 queries of each client
-  time_used                   those of all rounds so far
-  sent                        1 if anything was sent
-  downlink_bits               bits broadcast
-  cumulative_uplink_bits, cumulative_downlink_bits   of all rounds so far
-  clients_not_sent            clients without a message for what they had
   epoch, stage, stepped, estimated_gradient_norm, threshold, rounding_norm,
   passes_by_rounding          see `tff_localupdate.ceal.server_step.CealMetrics`
   true_gradient_norm          |grad f| before the round, if f is known
+
+Runs whose regret is counted also have
+
   cumulative_regret           sum of f - f* over all queries of all clients
   last_regret                 f - f* of the model after the round
   average_regret              f - f* of the mean of all query points
@@ -46,6 +51,10 @@ and all runs have
   round_seconds               the round, waiting for its data included
   evaluation_seconds          the evaluation
   resident_mib                memory of the process after the row's work
+
+Runs of earlier versions lack `num_queries` and what follows it up to
+`clients_not_sent`, unless of CEAL and its rivals; their files keep the columns
+that they have.
 
 An empty cell means that there is no such number (no client had examples, no
 evaluation was due); `nan` means that the computation gave that.
@@ -91,9 +100,10 @@ def columns_of(config: Any) -> tuple[str, ...]:
   return (
       'round',
       *TRAINING_COLUMNS,
+      *algorithms.MESSAGES,
       *config.algorithm.extra_columns,
       *(algorithms.DECAY if config.rate and config.rate.decays else ()),
-      *(REGRET_COLUMNS if config.algorithm.counts_regret else ()),
+      *(REGRET_COLUMNS if config.counts_regret else ()),
       *EVALUATION_COLUMNS,
       *MACHINE_COLUMNS,
   )
@@ -109,9 +119,12 @@ class MetricsWriter:
 
     Args:
       path: The file; replaced as a whole by `kept`.
-      columns: Its columns, see `columns_of`.
+      columns: Its columns, see `columns_of`; those of `kept` if there are any.
       kept: The rows to keep, as `read_rows` gave them.
     """
+    self._all_columns = tuple(columns)
+    if kept:
+      columns = tuple(kept[0])
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator='\n')
     writer.writeheader()
@@ -132,7 +145,8 @@ class MetricsWriter:
     Returns:
       The row as it was written.
     """
-    row = format_row(values, self._columns)
+    row = format_row(values, self._all_columns)
+    row = {column: row[column] for column in self._columns}
     self._writer.writerow(row)
     self._stream.flush()
     return row
@@ -170,7 +184,7 @@ def read_rows(path: pathlib.Path, columns: Sequence[str]) -> list[Row]:
 
   Args:
     path: The file.
-    columns: Its columns, see `columns_of`.
+    columns: Its columns, see `columns_of`. It may lack those of messages.
 
   Raises:
     command.InputError: If the file has other columns.
@@ -181,9 +195,11 @@ def read_rows(path: pathlib.Path, columns: Sequence[str]) -> list[Row]:
   lines = text[: text.rfind('\n') + 1].splitlines()
   if not lines:
     return []
-  if lines[0] != ','.join(columns):
+  found = lines[0].split(',')
+  if not _is_order_of(found, columns):
     raise command.InputError(f'{path} has not the columns of this version.')
   rows = []
+  columns = found
   # No cell is quoted: a quote is damage, and must not join lines.
   for cells in csv.reader(lines[1:], quoting=csv.QUOTE_NONE):
     if len(cells) != len(columns) or cells[0] != str(len(rows)):
@@ -192,6 +208,14 @@ def read_rows(path: pathlib.Path, columns: Sequence[str]) -> list[Row]:
       break
     rows.append(dict(zip(columns, cells)))
   return rows
+
+
+def _is_order_of(found: Sequence[str], columns: Sequence[str]) -> bool:
+  """Whether a header is the columns, but for some of messages perhaps."""
+  missing = set(columns) - set(found)
+  return missing <= set(algorithms.MESSAGES) and sorted(found) == sorted(
+      set(columns) - missing
+  )
 
 
 def number(row: Row, column: str) -> Optional[float]:

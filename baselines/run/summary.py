@@ -91,7 +91,7 @@ def _status(
   if status is None:
     return 'not started'
   if status.status in folder_lib.ENDED:
-    if not folder_lib.is_complete(status, config.run.rounds, len(rows)):
+    if not folder_lib.is_complete(status, config.run, rows):
       return folder_lib.INTERRUPTED
   return status.status
 

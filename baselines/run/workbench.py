@@ -1,8 +1,4 @@
-"""What is made once and kept for the runs that follow.
-
-Where a run starts, drawn from the seed of the model.
-
-What the runs of one process share: tasks, compiled programs, evaluators.
+"""What the runs of one process share: tasks, compiled programs, evaluators.
 
 Rates are in the state and seeds only choose what goes in, so the points of a
 sweep over them need one program: the second point costs only its rounds.
@@ -22,7 +18,7 @@ import tensorflow_federated as tff
 from baselines import command
 from baselines.algorithms import driver as driver_lib
 from baselines.regret import counter
-from baselines.regret import known_objectives
+from baselines.regret import objectives
 from baselines.regret import optimum
 from baselines.run import evaluation
 from baselines.run import plan
@@ -213,7 +209,7 @@ class Workbench:
     return tools.driver.initial_state(
         tools.program,
         _initial_weights(config, tools.task),
-        self._with_known_constants(config, tools.task).rates,
+        self._with_known_constants(config, tools.task).process_rates,
         run.sampling_seed,
     )
 
@@ -247,7 +243,7 @@ class Workbench:
   def _regret(
       self, config: experiment.ExperimentConfig, task: task_lib.Task
   ) -> Optional[counter.RegretCounter]:
-    if not config.algorithm.counts_regret:
+    if not config.counts_regret:
       return None
     objective = self._objective(config.task, task)
     best = self._kept.make_of_data(
@@ -255,13 +251,18 @@ class Workbench:
         'optimum',
         lambda: optimum.load_or_solve(objective, optimum.default_folder()),
     )
-    return counter.RegretCounter(objective, best.value, config.algorithm)
+    return counter.RegretCounter(
+        objective,
+        best.value,
+        evaluate_every=config.run.regret_every,
+        logs_norm='true_gradient_norm' in config.algorithm.extra_columns,
+    )
 
   def _objective(
       self, config: experiment.TaskConfig, task: task_lib.Task
   ) -> Any:
     return self._kept.make_of_data(
-        config, 'objective', lambda: known_objectives.build_objective(task)
+        config, 'objective', lambda: objectives.build_objective(task)
     )
 
   def _build_task(self, config: experiment.TaskConfig) -> task_lib.Task:
@@ -363,6 +364,8 @@ def _program_key(
       'program',
       family,
       config.algorithm.compiled_settings(),
+      # What plans by the state knows its horizon; others leave it to the loop.
+      config.run.horizon if config.algorithm.PLANS_BY_HORIZON else None,
       server_optimizer,
       config.rate,
       config.run.clients_per_round,

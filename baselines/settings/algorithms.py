@@ -1,22 +1,21 @@
-"""The columns of metrics.csv that algorithms fill; see `experiment.records`.
+"""The algorithms by name, and the settings of each; needs no TensorFlow.
 
-What the settings of every algorithm tell of it.
-
-Settings of LocalUpdate and its relatives (paper 1).
-
-Settings of CEAL and its rivals, which run until a horizon of queries.
-
-Algorithms by name. Holds import paths, so it needs no TensorFlow.
+LocalUpdate and its relatives (paper 1), CEAL (paper 2), and CEAL's rivals,
+which are members of LocalUpdate under their own names. `ALGORITHMS`, at the
+end, is the registry. To add an algorithm, write its settings and its entry
+here and its builder in a module of `baselines.algorithms`.
 """
 
 import dataclasses
 import importlib
-from typing import Any, Callable, ClassVar, Optional, TypeVar
+from typing import Any, Callable, ClassVar, NamedTuple, Optional, TypeVar
 
 from baselines.settings import schema
 from baselines.settings.schema import setting
+from tff_localupdate import optimizer_settings
 from tff_localupdate import theta as theta_lib
 
+# The columns of metrics.csv that rounds fill; see `baselines.run.records`.
 TRAINING = (
     'client_learning_rate',
     'server_learning_rate',
@@ -60,12 +59,23 @@ class AlgorithmConfig:
   Attributes:
     RATES: The settings that are numbers in the state of the process, so that
       another value needs no other program.
-    OBSERVED: The settings that say what is observed of a run, and so are no
-      part of its program either.
+    DEFAULT_HORIZON: The horizon of a run where neither that nor the number of
+      rounds is given; None if such a run has the usual number of rounds.
+    TAKES_ROUNDS_AND_HORIZON: Whether a run may have both and ends by what comes
+      first, as rounds and queries cannot be converted beforehand.
+    COUNTS_REGRET: Whether the regret is counted unless told otherwise, on tasks
+      whose f is known.
+    QUERIES_MOVE: Whether clients move between the queries of a round.
+    PLANS_BY_HORIZON: Whether its process depends on the horizon; that of others
+      knows of none.
   """
 
   RATES: ClassVar[tuple[str, ...]] = ()
-  OBSERVED: ClassVar[tuple[str, ...]] = ()
+  DEFAULT_HORIZON: ClassVar[Optional[int]] = None
+  TAKES_ROUNDS_AND_HORIZON: ClassVar[bool] = False
+  COUNTS_REGRET: ClassVar[bool] = False
+  QUERIES_MOVE: ClassVar[bool] = True
+  PLANS_BY_HORIZON: ClassVar[bool] = False
 
   def __post_init__(self) -> None:
     schema.check_settings(self)
@@ -76,18 +86,18 @@ class AlgorithmConfig:
     return ()
 
   @property
-  def num_rounds(self) -> Optional[int]:
-    """How many rounds it takes; None if its settings do not tell."""
+  def queries_per_round(self) -> Optional[int]:
+    """The queries of each client in a round; None if they are not constant."""
     return None
+
+  @property
+  def process_rates(self) -> dict[str, Optional[float]]:
+    """The rates by the names that the process has for them."""
+    return {name: getattr(self, name) for name in self.RATES}
 
   @property
   def needs_all_examples(self) -> bool:
     """Whether a round also reads all examples of its clients."""
-    return False
-
-  @property
-  def counts_regret(self) -> bool:
-    """Whether the regret of all queries is counted."""
     return False
 
   @property
@@ -97,25 +107,49 @@ class AlgorithmConfig:
 
   def compiled_settings(self: _Config) -> _Config:
     """Returns these settings as far as the program depends on them."""
-    return dataclasses.replace(
-        self, **dict.fromkeys(self.RATES, 1.0), **dict.fromkeys(self.OBSERVED)
-    )
+    return dataclasses.replace(self, **dict.fromkeys(self.RATES, 1.0))
 
 
-# The quantizers of clients' messages, and the code of each by default.
-QUANTIZER_DEFAULTS: dict[str, Optional[str]] = {
-    'none': None,
-    'grid_vector': 'signed_unary',
-    'grid_coordinate': 'signed_unary',
-    'qsgd': 'fixed_width',
-    'uniform': 'fixed_width',
+class QuantizerEntry(NamedTuple):
+  """A quantizer of messages.
+
+  Attributes:
+    factory: The name of its class in `compression.quantizers`.
+    code: The code by default.
+    arguments: Arguments of the class.
+    takes_levels: Whether its resolution is a whole number of levels, which
+      bounds the integers.
+    is_signed: Whether its integers may be negative.
+  """
+
+  factory: str
+  code: str
+  arguments: tuple[str, ...] = ()
+  takes_levels: bool = False
+  is_signed: bool = True
+
+
+QUANTIZERS: dict[str, QuantizerEntry] = {
+    'grid_vector': QuantizerEntry('GridQuantizer', 'signed_unary', ('vector',)),
+    'grid_coordinate': QuantizerEntry(
+        'GridQuantizer', 'signed_unary', ('coordinate',)
+    ),
+    'qsgd': QuantizerEntry('QsgdQuantizer', 'fixed_width', takes_levels=True),
+    'uniform': QuantizerEntry(
+        'UniformQuantizer', 'fixed_width', takes_levels=True, is_signed=False
+    ),
 }
-# For each client optimizer, the settings that it reads and their defaults.
-_CLIENT_OPTIMIZERS: dict[str, dict[str, float]] = {
-    'sgd': {},
-    'momentum': {'client_momentum': 0.9},
-    'adagrad': {'client_initial_accumulator': 0.1, 'client_epsilon': 1e-7},
+# The codes by name, and their classes in `compression.codes`: those of bounded
+# integers, which take the bound, and those of any.
+BOUNDED_CODES: dict[str, str] = {'fixed_width': 'FixedWidthCode'}
+UNBOUNDED_CODES: dict[str, str] = {
+    'signed_unary': 'SignedUnaryCode',
+    'elias_gamma': 'EliasGammaCode',
+    'run_length': 'RunLengthCode',
 }
+_CODES = (*BOUNDED_CODES, *UNBOUNDED_CODES)
+# Codes carry integers of 31 bits.
+_MOST_LEVELS = 2**31
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +177,7 @@ class LocalConfig(AlgorithmConfig):
       'QSGD, or uniformly between the least and the largest coordinate. '
       'Rounding is drawn by a digest of the message, so where a last bit '
       'differs (other jit or dtype) all of it does.',
-      choices=tuple(QUANTIZER_DEFAULTS),
+      choices=('none', *QUANTIZERS),
   )
   quantizer_resolution: Optional[float] = setting(
       None,
@@ -154,7 +188,7 @@ class LocalConfig(AlgorithmConfig):
       None,
       'The code whose bits are counted; by default signed_unary for grids, '
       'fixed_width otherwise.',
-      choices=('fixed_width', 'signed_unary', 'elias_gamma', 'run_length'),
+      choices=_CODES,
   )
 
   def __post_init__(self) -> None:
@@ -164,10 +198,6 @@ class LocalConfig(AlgorithmConfig):
   @property
   def needs_all_examples(self) -> bool:
     return self.loss_before_training == 'full'
-
-  @property
-  def extra_columns(self) -> tuple[str, ...]:
-    return () if self.uplink_quantizer == 'none' else ('uplink_bits',)
 
   def default_loss(self, decays: bool) -> str:
     """Returns what `loss_before_training` is where it is not given.
@@ -179,73 +209,79 @@ class LocalConfig(AlgorithmConfig):
 
   def _check_quantizer(self) -> None:
     name, resolution = self.uplink_quantizer, self.quantizer_resolution
-    code = QUANTIZER_DEFAULTS[name]
-    if code is None:
+    if name == 'none':
       for unused in ('quantizer_resolution', 'quantizer_code'):
         if getattr(self, unused) is not None:
           raise ValueError(
               f"{unused} would be ignored: uplink_quantizer is 'none'."
           )
       return
-    schema.fill_setting(self, 'quantizer_code', code)
+    entry = QUANTIZERS[name]
+    schema.fill_setting(self, 'quantizer_code', entry.code)
     if resolution is None:
       raise ValueError(
           f'quantizer_resolution must be given with uplink_quantizer {name!r}, '
           'found None.'
       )
-    if code == 'fixed_width' and not resolution.is_integer():
+    if entry.takes_levels and not resolution.is_integer():
       raise ValueError(
           'quantizer_resolution must be a whole number of levels with '
           f'uplink_quantizer {name!r}, found {resolution!r}.'
       )
-    if code != 'fixed_width' and self.quantizer_code == 'fixed_width':
+    if not entry.takes_levels and self.quantizer_code in BOUNDED_CODES:
       raise ValueError(
-          "quantizer_code must not be 'fixed_width' with a grid, whose "
-          'integers have no bound.'
+          f'quantizer_code must not be {self.quantizer_code!r} with a grid, '
+          'whose integers have no bound.'
       )
 
 
+def _client_optimizer_fields() -> list[tuple[str, Any, Any]]:
+  """Returns the settings of all client optimizers as fields of a dataclass."""
+  fields = {}
+  for optimizer, settings in optimizer_settings.CLIENT.items():
+    for name, own in settings.items():  # Optimizers may share a name.
+      field = (f'client_{name}', *schema.own_setting(optimizer, own))
+      fields.setdefault(name, field)
+  return list(fields.values())
+
+
 @dataclasses.dataclass(frozen=True)
-class _StepsConfig(LocalConfig):
-  """Settings of how local steps are taken; the defaults are the paper's."""
+class _OptimizerChoice(LocalConfig):
+  """The choice of the client optimizer."""
 
   client_optimizer: str = setting(
       'sgd',
       'What moves a client between its gradients; starts anew each round.',
-      choices=tuple(_CLIENT_OPTIMIZERS),
+      choices=tuple(optimizer_settings.CLIENT),
   )
-  client_momentum: Optional[float] = setting(
-      None, 'momentum: heavy ball; by default 0.9.', minimum=0.0, below=1.0
-  )
-  client_initial_accumulator: Optional[float] = setting(
-      None, 'adagrad: start of the sum of squares; by default 0.1.',
-      minimum=0.0,
-  )
-  client_epsilon: Optional[float] = setting(
-      None, 'adagrad: added to the sum of squares; by default 1e-7.', above=0.0
-  )
+
+
+@dataclasses.dataclass(frozen=True)
+class _StepsConfig(
+    dataclasses.make_dataclass(
+        '_OptimizerSettings', _client_optimizer_fields(),
+        bases=(_OptimizerChoice,), frozen=True,
+    )
+):
+  """Settings of how local steps are taken; the defaults are the paper's."""
+
   proximal_strength: float = setting(
       0.0, 'mu of a term mu/2 |x - x_t|^2 in the local loss.', minimum=0.0
   )
 
   def __post_init__(self) -> None:
     super().__post_init__()
-    for optimizer, defaults in _CLIENT_OPTIMIZERS.items():
-      for name, default in defaults.items():
-        if optimizer == self.client_optimizer:
-          schema.fill_setting(self, name, default)
-        elif getattr(self, name) is not None:
-          raise ValueError(
-              f'{name} is a setting of {optimizer} and would be ignored: '
-              f'client_optimizer is {self.client_optimizer!r}.'
-          )
+    schema.fill_own_settings(
+        self, 'client_optimizer', optimizer_settings.CLIENT,
+        lambda _, name: f'client_{name}',
+    )
 
   @property
   def step_options(self) -> dict[str, schema.Value]:
     """The options as arguments of `local_steps.LocalSteps`."""
     own = {
-        name.removeprefix('client_'): getattr(self, name)
-        for name in _CLIENT_OPTIMIZERS[self.client_optimizer]
+        name: getattr(self, f'client_{name}')
+        for name in optimizer_settings.CLIENT[self.client_optimizer]
     }
     return {
         'optimizer': self.client_optimizer,
@@ -282,6 +318,10 @@ class LocalUpdateConfig(_StepsConfig):
     return theta_lib.parse_theta(self.theta).num_steps
 
   @property
+  def queries_per_round(self) -> int:
+    return self.num_steps
+
+  @property
   def step_options(self) -> dict[str, schema.Value]:
     factors = self.step_factors
     if factors is not None:
@@ -299,6 +339,11 @@ class MamlConfig(LocalConfig):
       'local_update with theta k(K+1).',
       minimum=1,
   )
+
+  @property
+  def queries_per_round(self) -> int:
+    """The gradients at the K + 1 points; products with Hessians are none."""
+    return self.num_steps + 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -338,97 +383,141 @@ def _check_factors(text: str, num_steps: int) -> None:
     )
 
 
-# What the stages of CEAL are made of; an oracle needs none.
-_STAGES = ('sample_constant', 'first_stage', 'threshold_factor')
-# Codes carry integers of 31 bits, and queries are counted in as many.
-_MOST = 2**31
-CEAL_CODES = ('signed_unary', 'elias_gamma', 'run_length')
-QSGD_CODES = ('fixed_width', *CEAL_CODES)
-
-
-@dataclasses.dataclass(frozen=True)
-class HorizonConfig(AlgorithmConfig):
-  """Settings that CEAL and its rivals have in common.
+class Member(NamedTuple):
+  """A rival of CEAL as a member of LocalUpdate; the server steps by SGD.
 
   Attributes:
-    QUERIES_MOVE: Whether clients move between the queries of a round.
+    settings: Those of LocalUpdate: Theta, gamma, and the quantizer.
+    server_learning_rate: eta of LocalUpdate.
+    batches_per_step: How many of the batches drawn make one of a local step.
   """
 
-  RATES: ClassVar[tuple[str, ...]] = ('step_size',)
-  OBSERVED: ClassVar[tuple[str, ...]] = ('regret_every',)
-  QUERIES_MOVE: ClassVar[bool] = True
+  settings: LocalUpdateConfig
+  server_learning_rate: float
+  batches_per_step: int = 1
 
-  horizon: int = setting(
-      2000, 'T, the queries of each client; the run ends with them.', minimum=1,
-      below=_MOST,
-  )
-  step_size: float = setting(0.1, 'eta, the rate of all steps.', above=0.0)
-  regret_every: Optional[int] = setting(
-      None,
-      'Evaluate f for the cumulative regret at the middle of every so many '
-      'consecutive queries of a client that moves between queries; 1 is exact '
-      'and, for the tasks whose f can be evaluated so, the default.',
-      minimum=1,
-  )
 
-  @property
-  def extra_columns(self) -> tuple[str, ...]:
-    return MESSAGES
+_BOTH_RATES = ('client_learning_rate', 'server_learning_rate')
 
-  @property
-  def counts_regret(self) -> bool:
-    return self.regret_every is not None
+
+def _step_size(ties: tuple[str, ...]) -> Any:
+  return setting(0.1, 'eta, the rate of all steps.', above=0.0, ties=ties)
 
 
 @dataclasses.dataclass(frozen=True)
-class _RivalConfig(HorizonConfig):
+class _MemberConfig(AlgorithmConfig):
   """Settings that all rivals of CEAL have."""
+
+  RATES: ClassVar[tuple[str, ...]] = ('step_size',)
+  DEFAULT_HORIZON: ClassVar[Optional[int]] = 2000
+  COUNTS_REGRET: ClassVar[bool] = True
 
   local_steps: int = setting(
       100, 'L, the queries of a client between two messages.', minimum=1
   )
-
-  def __post_init__(self) -> None:
-    super().__post_init__()
-    if self.QUERIES_MOVE and (self.regret_every or 1) > self.local_steps:
-      raise ValueError(
-          f'regret_every must be at most local_steps, {self.local_steps}, '
-          f'found {self.regret_every!r}.'
-      )
+  step_size: float = _step_size(_BOTH_RATES)
 
   @property
-  def num_rounds(self) -> int:
-    """Rounds until the horizon; the last one may be cut short."""
-    return -(-self.horizon // self.local_steps)
+  def queries_per_round(self) -> int:
+    return self.local_steps
+
+  @property
+  def member(self) -> Member:
+    """The same as settings of LocalUpdate."""
+    return Member(self._local_update(), self.step_size)
+
+  @property
+  def process_rates(self) -> dict[str, Optional[float]]:
+    member = self.member
+    return {
+        'client_learning_rate': member.settings.client_learning_rate,
+        'server_learning_rate': member.server_learning_rate,
+    }
+
+  def _local_update(self, **changes: schema.Value) -> LocalUpdateConfig:
+    """Returns L steps of SGD, all of whose gradients count, and changes."""
+    return LocalUpdateConfig(**{
+        'theta': f'1:{self.local_steps}',
+        'client_learning_rate': self.step_size,
+        'loss_before_training': 'first_batch',
+        **changes,
+    })
 
 
 @dataclasses.dataclass(frozen=True)
-class MinibatchSgdConfig(_RivalConfig):
-  """Settings of Minibatch-SGD."""
+class MinibatchSgdConfig(_MemberConfig):
+  """Settings of Minibatch-SGD: all queries of a round are at one point.
+
+      client m: sends g_m, the mean of the gradients of L queries at x
+      server:   x <- x - eta (1/M) sum_m g_m
+
+  LocalUpdate with gamma = 0 and Theta = 1/L, ..., 1/L, computed as a single
+  step whose batch are all L. Source: arXiv 2301.08869, section VI.
+  """
 
   QUERIES_MOVE: ClassVar[bool] = False
 
+  step_size: float = _step_size(('server_learning_rate',))
+
+  @property
+  def member(self) -> Member:
+    settings = self._local_update(theta='1:1', client_learning_rate=0.0)
+    return Member(settings, self.step_size, self.local_steps)
+
 
 @dataclasses.dataclass(frozen=True)
-class FedAvgConfig(_RivalConfig):
-  """Settings of FedAvg."""
+class FedAvgConfig(_MemberConfig):
+  """Settings of FedAvg: the mean of the points that clients reach.
+
+      client m: x_m = x; L times: x_m <- x_m - eta g, g queried at x_m
+      server:   x <- (1/M) sum_m x_m
+
+  LocalUpdate with Theta_{1:L} and gamma = eta. Source: McMahan et al., AISTATS
+  2017, arXiv 1602.05629. Departures: clients of different sizes count alike.
+  """
 
 
 @dataclasses.dataclass(frozen=True)
-class FedPaqConfig(_RivalConfig):
-  """Settings of FedPAQ."""
+class FedPaqConfig(_MemberConfig):
+  """Settings of FedPAQ: FedAvg with quantized messages.
+
+      client m: reaches x_m as in FedAvg; sends Q_s(x_m - x)
+      server:   x <- x + (1/M) sum_m Q_s(x_m - x)
+
+  with QSGD as Q_s, whose message is a float and d integers of magnitude at most
+  s. What is quantized here is the sum of gradients (x - x_m) / eta, which is
+  the same, as Q_s(c v) = c Q_s(v). Source: Reisizadeh et al., AISTATS 2020,
+  arXiv 1909.13014, with all clients in each round. How its bits are counted in
+  arXiv 2301.08869 is inferred.
+  """
 
   quantization_levels: int = setting(
-      3, 's, the levels of QSGD.', minimum=1, below=_MOST
+      3, 's, the levels of QSGD.', minimum=1, below=_MOST_LEVELS
   )
   code: str = setting(
-      'fixed_width', 'The code whose bits are counted.', choices=QSGD_CODES
+      'fixed_width', 'The code whose bits are counted.', choices=_CODES
   )
+
+  @property
+  def member(self) -> Member:
+    settings = self._local_update(
+        uplink_quantizer='qsgd',
+        quantizer_resolution=self.quantization_levels,
+        quantizer_code=self.code,
+    )
+    return Member(settings, self.step_size)
 
 
 @dataclasses.dataclass(frozen=True)
 class FedComConfig(FedPaqConfig):
-  """Settings of FedCOM."""
+  """Settings of FedCOM: FedPAQ whose server goes a times as far.
+
+      client m: sends Delta_m = Q_s((x - x_m) / eta)
+      server:   x <- x - a eta (1/M) sum_m Delta_m
+
+  Source: Haddadpour et al., AISTATS 2021, arXiv 2007.01154, where a is called
+  gamma; a = 10 as in arXiv 2301.08869.
+  """
 
   RATES: ClassVar[tuple[str, ...]] = ('step_size', 'server_factor')
 
@@ -436,11 +525,26 @@ class FedComConfig(FedPaqConfig):
       10.0, 'The server goes so many times step_size.', above=0.0
   )
 
+  @property
+  def member(self) -> Member:
+    return super().member._replace(
+        server_learning_rate=self.server_factor * self.step_size
+    )
+
+
+# What the stages of CEAL are made of; an oracle needs none.
+_STAGES = ('sample_constant', 'first_stage', 'threshold_factor')
+
 
 @dataclasses.dataclass(frozen=True)
-class CealConfig(HorizonConfig):
+class CealConfig(AlgorithmConfig):
   """Settings of CEAL. The defaults are the theory's."""
 
+  RATES: ClassVar[tuple[str, ...]] = ('step_size',)
+  DEFAULT_HORIZON: ClassVar[Optional[int]] = 2000
+  TAKES_ROUNDS_AND_HORIZON: ClassVar[bool] = True
+  PLANS_BY_HORIZON: ClassVar[bool] = True
+  COUNTS_REGRET: ClassVar[bool] = True
   QUERIES_MOVE: ClassVar[bool] = False
 
   step_size: Optional[float] = setting(
@@ -448,6 +552,7 @@ class CealConfig(HorizonConfig):
       'eta, the rate of all steps; by default 1 / (5 beta), with beta the '
       'smoothness of f, for the tasks whose f is known as a formula.',
       above=0.0,
+      ties=('server_learning_rate',),
   )
   noise_scale: Optional[float] = setting(
       None,
@@ -493,7 +598,8 @@ class CealConfig(HorizonConfig):
       False, 'Broadcast the vector also if it is not used.'
   )
   code: str = setting(
-      'signed_unary', 'The code whose bits are counted.', choices=CEAL_CODES
+      'signed_unary', 'The code whose bits are counted.',
+      choices=tuple(UNBOUNDED_CODES),
   )
 
   def __post_init__(self) -> None:
@@ -510,7 +616,7 @@ class CealConfig(HorizonConfig):
 
   @property
   def extra_columns(self) -> tuple[str, ...]:
-    return (*MESSAGES, *CEAL)
+    return CEAL
 
   @property
   def has_data_in_program(self) -> bool:
@@ -535,11 +641,11 @@ class AlgorithmEntry:
 
   @property
   def has_horizon(self) -> bool:
-    """Whether a run ends by itself, at a horizon of queries."""
-    return issubclass(self.config_type, HorizonConfig)
+    """Whether runs end at a horizon of queries unless told otherwise."""
+    return self.config_type.DEFAULT_HORIZON is not None
 
 
-_RIVALS = 'baselines.algorithms.rival_drivers'
+_MEMBER = 'baselines.algorithms.local_update:build_member'
 
 ALGORITHMS: dict[str, AlgorithmEntry] = {
     'local_update': AlgorithmEntry(
@@ -560,18 +666,10 @@ ALGORITHMS: dict[str, AlgorithmEntry] = {
     'ceal': AlgorithmEntry(
         CealConfig, 'baselines.algorithms.ceal:build'
     ),
-    'minibatch_sgd': AlgorithmEntry(
-        MinibatchSgdConfig, f'{_RIVALS}:build_minibatch_sgd'
-    ),
-    'fed_avg': AlgorithmEntry(
-        FedAvgConfig, f'{_RIVALS}:build_fed_avg'
-    ),
-    'fed_paq': AlgorithmEntry(
-        FedPaqConfig, f'{_RIVALS}:build_fed_paq'
-    ),
-    'fed_com': AlgorithmEntry(
-        FedComConfig, f'{_RIVALS}:build_fed_com'
-    ),
+    'minibatch_sgd': AlgorithmEntry(MinibatchSgdConfig, _MEMBER),
+    'fed_avg': AlgorithmEntry(FedAvgConfig, _MEMBER),
+    'fed_paq': AlgorithmEntry(FedPaqConfig, _MEMBER),
+    'fed_com': AlgorithmEntry(FedComConfig, _MEMBER),
 }
 
 

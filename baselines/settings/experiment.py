@@ -1,6 +1,4 @@
-"""Settings of the data and the model, checked without TensorFlow.
-
-The settings of one experiment, checked before TensorFlow is imported.
+"""The settings of one experiment, checked before TensorFlow is imported.
 
   TaskConfig             which data and model
   LocalUpdateConfig      the algorithm (one type per algorithm)
@@ -17,7 +15,6 @@ import os
 import re
 from typing import Any, Optional
 
-from baselines.regret import known_objectives
 from baselines.settings import algorithms
 from baselines.settings import schema
 from baselines.settings.algorithms import LocalUpdateConfig
@@ -107,9 +104,28 @@ class RunConfig:
 
   rounds: Optional[int] = setting(
       None,
-      f'Number of rounds T; by default {_DEFAULT_ROUNDS}. Algorithms with a '
-      'horizon end by it, and take no number of rounds.',
+      f'Number of rounds; by default {_DEFAULT_ROUNDS}, unless a run ends by '
+      'its horizon.',
       minimum=1,
+  )
+  horizon: Optional[int] = setting(
+      None,
+      'T, the queries of each client, instead of a number of rounds; ceal '
+      'takes both, and ends by what comes first. A query is a gradient of a '
+      'batch. A last round that has too few queries left passes without a '
+      'message. By default 2000 for ceal and its rivals.',
+      minimum=1,
+      below=2**31,
+      recorded_in='algorithm',
+  )
+  regret_every: Optional[int] = setting(
+      None,
+      'Count the cumulative regret, for tasks whose f is known as a formula, '
+      'with f evaluated at the middle of every so many consecutive queries of '
+      'a client that moves between queries; 1 is exact and, for ceal and its '
+      'rivals, the default.',
+      minimum=1,
+      recorded_in='algorithm',
   )
   clients_per_round: int = setting(
       10, 'M, the clients drawn for a round.', minimum=1
@@ -264,15 +280,8 @@ class ExperimentConfig:
         self._fill('algorithm', loss_before_training=loss)
     elif (self.server_optimizer, self.rate) != (None, None):
       raise ValueError(f'server_optimizer and rate would be ignored by {name}.')
-    if not entry.has_horizon:
-      self._fill('run', rounds=_DEFAULT_ROUNDS)
-    elif self.run.rounds is not None:
-      raise ValueError(
-          f'rounds would be ignored: {name} ends by its horizon, found '
-          f'{self.run.rounds!r}.'
-      )
-    else:
-      self._fill_regret()
+    self._fill_length(name)
+    self._fill_regret()
 
   @property
   def components(self) -> dict[str, Any]:
@@ -283,16 +292,37 @@ class ExperimentConfig:
   @property
   def num_rounds(self) -> Optional[int]:
     """The number of rounds, or None if only the run itself can tell it."""
-    return self.run.rounds or self.algorithm.num_rounds
+    if self.run.rounds or not self.algorithm.queries_per_round:
+      return self.run.rounds
+    return -(-self.run.horizon // self.algorithm.queries_per_round)
+
+  @property
+  def is_objective_known(self) -> bool:
+    """Whether f of the task is known as a formula."""
+    return tasks.task_entry(self.task.task).objective is not None
+
+  @property
+  def counts_regret(self) -> bool:
+    """Whether the regret of all queries is counted."""
+    return self.run.regret_every is not None
 
   @property
   def rates(self) -> dict[str, Optional[float]]:
-    """The rates that live in the state of the process, by name."""
+    """The rates that live in the state of the process, as they are set."""
     algorithm = self.algorithm
     rates = {name: getattr(algorithm, name) for name in algorithm.RATES}
-    if self.server_optimizer is not None:
-      rates['server_learning_rate'] = self.server_optimizer.server_learning_rate
-    return rates
+    return {**rates, **self._server_rate}
+
+  @property
+  def process_rates(self) -> dict[str, Optional[float]]:
+    """The same, by the names that the process has for them."""
+    return {**self.algorithm.process_rates, **self._server_rate}
+
+  @property
+  def _server_rate(self) -> dict[str, float]:
+    if self.server_optimizer is None:
+      return {}
+    return {'server_learning_rate': self.server_optimizer.server_learning_rate}
 
   def _fill(self, component: str, **defaults: schema.Value) -> None:
     part = getattr(self, component)
@@ -301,13 +331,35 @@ class ExperimentConfig:
         self, component, dataclasses.replace(part, **missing)
     )
 
+  def _fill_length(self, name: str) -> None:
+    run, algorithm = self.run, self.algorithm
+    if run.rounds is None and run.horizon is None:
+      if algorithm.DEFAULT_HORIZON is None:
+        self._fill('run', rounds=_DEFAULT_ROUNDS)
+      else:
+        self._fill('run', horizon=algorithm.DEFAULT_HORIZON)
+    elif None not in (run.rounds, run.horizon):
+      if not algorithm.TAKES_ROUNDS_AND_HORIZON:
+        raise ValueError(
+            f'rounds must not be given with horizon, as {name} ends by either, '
+            f'found {run.rounds!r} and {run.horizon!r}.'
+        )
+
   def _fill_regret(self) -> None:
-    if known_objectives.is_known(self.task.task):
-      self._fill('algorithm', regret_every=1)
-    elif self.algorithm.counts_regret:
+    algorithm, every = self.algorithm, self.run.regret_every
+    if self.is_objective_known:
+      if algorithm.COUNTS_REGRET:
+        self._fill('run', regret_every=1)
+    elif every is not None:
       raise ValueError(
           f'regret_every would be ignored: f of task {self.task.task} is not '
-          f'known as a formula, found {self.algorithm.regret_every!r}.'
+          f'known as a formula, found {every!r}.'
+      )
+    queries = algorithm.queries_per_round
+    if queries and algorithm.QUERIES_MOVE and (every or 1) > queries:
+      raise ValueError(
+          f'regret_every must be at most {queries}, the queries of a round, '
+          f'found {every!r}.'
       )
 
 

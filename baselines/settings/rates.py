@@ -1,50 +1,45 @@
-"""Settings of the server optimizers of paper 1.
-
-Settings of how the two rates change from round to round.
-"""
+"""Settings of the server optimizers of paper 1, and of rates that change."""
 
 import dataclasses
 from typing import Any, Optional
 
 from baselines.settings import schema
 from baselines.settings.schema import setting
-
-# For each server optimizer, the settings that it reads and their defaults.
-# Yogi: Charles and Konecny 2020, section 8 (not TFF's defaults).
-OPTIMIZER_DEFAULTS: dict[str, dict[str, schema.Value]] = {
-    'sgd': {'server_momentum': 0.0},
-    'yogi': {
-        'yogi_beta_1': 0.9,
-        'yogi_beta_2': 0.99,
-        'yogi_epsilon': 1e-5,
-        'yogi_initial_accumulator': 0.0,
-        'yogi_bias_correction': True,
-    },
-    'adam': {
-        'adam_beta_1': 0.9,
-        'adam_beta_2': 0.999,
-        'adam_epsilon': 1e-7,
-        'adam_initial_accumulator': 0.0,
-        'adam_bias_correction': True,
-    },
-    'adagrad': {
-        'adagrad_initial_accumulator': 0.1,
-        'adagrad_epsilon': 1e-7,
-    },
-}
+from tff_localupdate import optimizer_settings
 
 
-def _own(name: str, help_text: str, **rules: float) -> Any:
-  """Declares a setting that only one of the optimizers reads."""
-  for optimizer, defaults in OPTIMIZER_DEFAULTS.items():
-    if name in defaults:
-      text = f'{optimizer}: {help_text}; by default {defaults[name]}.'
-      return setting(None, text, **rules)
-  raise ValueError(f'name must be a setting of an optimizer, found {name!r}.')
+def _full_name(optimizer: str, name: str) -> str:
+  return f'{"server" if optimizer == "sgd" else optimizer}_{name}'
+
+
+def _optimizer_fields() -> list[tuple[str, Any, Any]]:
+  """Returns the settings of all server optimizers as fields of a dataclass."""
+  return [
+      (_full_name(optimizer, name), *schema.own_setting(optimizer, own))
+      for optimizer, settings in optimizer_settings.SERVER.items()
+      for name, own in settings.items()
+  ]
 
 
 @dataclasses.dataclass(frozen=True)
-class ServerOptimizerConfig:
+class _OptimizerChoice:
+  """The choice of the server optimizer, and its rate."""
+
+  server_optimizer: str = setting(
+      'sgd', 'The server optimizer.', choices=tuple(optimizer_settings.SERVER)
+  )
+  server_learning_rate: float = setting(
+      0.05, 'eta, the rate of the server optimizer.', minimum=0.0
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerOptimizerConfig(
+    dataclasses.make_dataclass(
+        '_OptimizerSettings', _optimizer_fields(), bases=(_OptimizerChoice,),
+        frozen=True,
+    )
+):
   """Settings of the server optimizer.
 
   Settings of the chosen optimizer that are not given take its defaults; those
@@ -54,70 +49,18 @@ class ServerOptimizerConfig:
     ValueError: Also if a setting of an optimizer is given that is not chosen.
   """
 
-  server_optimizer: str = setting(
-      'sgd', 'The server optimizer.', choices=tuple(OPTIMIZER_DEFAULTS)
-  )
-  server_learning_rate: float = setting(
-      0.05, 'eta, the rate of the server optimizer.', minimum=0.0
-  )
-  server_momentum: Optional[float] = _own(
-      'server_momentum', 'momentum', minimum=0.0, below=1.0
-  )
-  yogi_beta_1: Optional[float] = _own(
-      'yogi_beta_1', 'decay of the first moment', minimum=0.0, below=1.0
-  )
-  yogi_beta_2: Optional[float] = _own(
-      'yogi_beta_2', 'decay of the second moment', minimum=0.0, below=1.0
-  )
-  yogi_epsilon: Optional[float] = _own(
-      'yogi_epsilon', 'added to the root of the second moment', above=0.0
-  )
-  yogi_initial_accumulator: Optional[float] = _own(
-      'yogi_initial_accumulator', 'start of the second moment', minimum=0.0
-  )
-  yogi_bias_correction: Optional[bool] = _own(
-      'yogi_bias_correction', 'correct the moments for their start'
-  )
-  adam_beta_1: Optional[float] = _own(
-      'adam_beta_1', 'decay of the first moment', minimum=0.0, below=1.0
-  )
-  adam_beta_2: Optional[float] = _own(
-      'adam_beta_2', 'decay of the second moment', minimum=0.0, below=1.0
-  )
-  adam_epsilon: Optional[float] = _own(
-      'adam_epsilon', 'added to the root of the second moment', above=0.0
-  )
-  adam_initial_accumulator: Optional[float] = _own(
-      'adam_initial_accumulator', 'start of the second moment', minimum=0.0
-  )
-  adam_bias_correction: Optional[bool] = _own(
-      'adam_bias_correction', 'correct the moments for their start'
-  )
-  adagrad_initial_accumulator: Optional[float] = _own(
-      'adagrad_initial_accumulator', 'start of the sum of squares', minimum=0.0
-  )
-  adagrad_epsilon: Optional[float] = _own(
-      'adagrad_epsilon', 'added to the sum of squares', above=0.0
-  )
-
   def __post_init__(self) -> None:
     schema.check_settings(self)
-    for optimizer, defaults in OPTIMIZER_DEFAULTS.items():
-      for name, default in defaults.items():
-        if optimizer == self.server_optimizer:
-          schema.fill_setting(self, name, default)
-        elif getattr(self, name) is not None:
-          raise ValueError(
-              f'{name} is a setting of {optimizer} and would be ignored: '
-              f'server_optimizer is {self.server_optimizer!r}.'
-          )
+    schema.fill_own_settings(
+        self, 'server_optimizer', optimizer_settings.SERVER, _full_name
+    )
 
   @property
   def hyperparameters(self) -> dict[str, schema.Value]:
     """The chosen optimizer's own settings, named as its builder's arguments."""
     return {
-        name.partition('_')[2]: getattr(self, name)
-        for name in OPTIMIZER_DEFAULTS[self.server_optimizer]
+        name: getattr(self, _full_name(self.server_optimizer, name))
+        for name in optimizer_settings.SERVER[self.server_optimizer]
     }
 
 
@@ -164,7 +107,7 @@ class RateConfig:
   )
   decay_rule: str = setting(
       'none',
-      'Whether both rates decay when the loss before training stops to fall '
+      'Whether both rates decay when the loss before training no longer falls '
       '(LocalUpdateDecay): by the rule of the paper (canonical) or that of the '
       'public callback, on the same loss, which counts all clients the same '
       '(the callback was given one that counts examples, as stock tff.learning '
@@ -186,7 +129,7 @@ class RateConfig:
   representative_clients: Optional[int] = setting(
       None,
       'N, how many clients stand for all: W = P = C = N / clients_per_round, '
-      'rounded up, in the place of the three.',
+      'rounded up, instead of the three.',
       minimum=1,
   )
   min_improvement: Optional[float] = setting(
@@ -242,7 +185,7 @@ class RateConfig:
 
   @property
   def decays(self) -> bool:
-    """Whether rates decay when the loss stops to fall."""
+    """Whether the rates decay when the loss no longer falls."""
     return self.decay_rule != 'none'
 
   @property

@@ -29,13 +29,13 @@ def to_tree(config: experiment.ExperimentConfig) -> Tree:
   Settings that belong to a choice not taken (Yogi's under SGD) are absent, and
   those that are not recorded at their default.
   """
-  tree = {}
+  tree = {component: {} for component in config.components}
   for component, values in config.components.items():
-    tree[component] = {
-        f.name: getattr(values, f.name)
-        for f in dataclasses.fields(values)
-        if schema.is_recorded(f, getattr(values, f.name))
-    }
+    for field in dataclasses.fields(values):
+      value = getattr(values, field.name)
+      if schema.is_recorded(field, value):
+        place = field.metadata['recorded_in'] or component
+        tree[place][field.name] = value
   name = algorithms.algorithm_name(config.algorithm)
   tree['algorithm'] = {'algorithm': name, **tree['algorithm']}
   return tree
@@ -63,9 +63,16 @@ def from_tree(tree: Any) -> experiment.ExperimentConfig:
     )
   kinds = _component_types(entry)
   _check_names('config', tree, list(kinds))
+  parts = {name: dict(tree[name]) for name in kinds}
+  del parts['algorithm']['algorithm']
+  for name, kind in kinds.items():
+    for field in dataclasses.fields(kind):
+      place = parts.get(field.metadata['recorded_in'], {})
+      if field.name in place:
+        parts[name][field.name] = place.pop(field.name)
   components = {}
   for name, kind in kinds.items():
-    values = {k: v for k, v in tree[name].items() if k != 'algorithm'}
+    values = parts[name]
     fields = dataclasses.fields(kind)
     _check_names(
         name,

@@ -6,6 +6,7 @@ A component's settings are one frozen dataclass. Each field is declared with
 type and refuses what breaks the rule. Flags are derived from the same fields.
 """
 
+from collections.abc import Callable
 import dataclasses
 import math
 import numbers
@@ -26,6 +27,8 @@ def setting(
     below: Optional[float] = None,
     choices: tuple[str, ...] = (),
     recorded_at_default: bool = True,
+    recorded_in: Optional[str] = None,
+    ties: tuple[str, ...] = (),
 ) -> Any:
   """Declares one setting.
 
@@ -40,6 +43,9 @@ def setting(
     recorded_at_default: Whether records hold it when it has its default. False
       for a setting that came after the first records: the runs that were made
       without it keep their names and go on.
+    recorded_in: The component whose part of a record holds it, if not its own.
+    ties: The rates that it stands for where one number is behind several, by
+      the names that other algorithms have for them.
 
   Returns:
     A dataclass field.
@@ -51,6 +57,8 @@ def setting(
       'below': below,
       'choices': choices,
       'recorded_at_default': recorded_at_default,
+      'recorded_in': recorded_in,
+      'ties': ties,
   }
   return dataclasses.field(default=default, metadata=rules)
 
@@ -99,6 +107,56 @@ def fill_setting(config: Any, name: str, default: Value) -> None:
   """Gives the setting `name` of a frozen `config` its default if it is None."""
   if getattr(config, name) is None:
     object.__setattr__(config, name, default)
+
+
+def own_setting(owner: str, own: Any) -> tuple[Any, Any]:
+  """Returns type and field of a setting that only one choice reads.
+
+  Args:
+    owner: The choice, such as the name of an optimizer.
+    own: An `optimizer_settings.OptimizerSetting`.
+  """
+  field = setting(
+      None,
+      f'{owner}: {own.help}; by default {own.default}.',
+      minimum=own.minimum,
+      above=own.above,
+      below=own.below,
+  )
+  return Optional[type(own.default)], field
+
+
+def fill_own_settings(
+    config: Any,
+    choice: str,
+    table: Any,
+    full_name_fn: Callable[[str, str], str],
+) -> None:
+  """Fills in the settings of what is chosen, and refuses those of the rest.
+
+  Args:
+    config: A frozen dataclass.
+    choice: The setting that chooses.
+    table: The settings of each choice by their short names.
+    full_name_fn: Maps a choice and a short name to the name of the setting.
+
+  Raises:
+    ValueError: If a setting is given of what is not chosen.
+  """
+  chosen = getattr(config, choice)
+  names = {
+      (owner, full_name_fn(owner, short)): own
+      for owner, settings in table.items()
+      for short, own in settings.items()
+  }
+  for (owner, name), own in names.items():
+    if owner == chosen:
+      fill_setting(config, name, own.default)
+    elif (chosen, name) not in names and getattr(config, name) is not None:
+      raise ValueError(
+          f'{name} is a setting of {owner} and would be ignored: {choice} is '
+          f'{chosen!r}.'
+      )
 
 
 def typed(name: str, value: Any, kind: type) -> Value:

@@ -49,7 +49,7 @@ def point_status(
     command.InputError: If it has done more rounds than wanted.
   """
   run = folder_lib.RunFolder(folder / record.run_id(config))
-  total = config.run.rounds or config.algorithm.horizon
+  total = config.run.rounds or config.run.horizon
   try:
     stage = plan.find_stage(config, run)
     rows = records.read_rows(run.metrics_path, records.columns_of(config))

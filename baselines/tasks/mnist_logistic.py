@@ -55,6 +55,9 @@ def build(config: Any) -> task.Task:
       example_loss_fn=models.penalized_loss,
       example_accuracy_fn=models.classification_accuracy,
       convolutional=False,
+      objective_constants={
+          'num_classes': NUM_CLASSES, 'l2_strength': PENALTY
+      },
   )
 
 

@@ -37,6 +37,8 @@ class TaskEntry:
       `idx_files`.
     clients_of_models: Those of models that have clients of their own.
     is_fixed: Whether the generated data are the same for every `data_seed`.
+    objective: The name of f's formula in `baselines.regret.objectives`, if f
+      is known as one; its constants are `Task.objective_constants`.
   """
 
   build: str
@@ -52,6 +54,7 @@ class TaskEntry:
       default_factory=dict
   )
   is_fixed: bool = False
+  objective: Optional[str] = None
 
   @property
   def takes_data_seed(self) -> bool:
@@ -120,6 +123,7 @@ TASKS: Mapping[str, TaskEntry] = {
         has_accuracy=True,
         num_clients={'embedded': 10},
         num_idx_clients=10,
+        objective='softmax_regression',
     ),
     'quadratics': TaskEntry(
         build='baselines.tasks.quadratics:build',
@@ -138,6 +142,7 @@ TASKS: Mapping[str, TaskEntry] = {
         description='Least squares of the CEAL paper, 10 generated clients.',
         has_accuracy=False,
         num_clients={'synthetic': 10},
+        objective='least_squares',
     ),
     'shakespeare': TaskEntry(
         build='baselines.tasks.shakespeare:build',

@@ -58,6 +58,7 @@ def build(config: Any) -> task.Task:
       example_loss_fn=scaled_squared_error(scaling),
       example_accuracy_fn=None,
       convolutional=False,
+      objective_constants={'loss_scale': LOSS_FACTORS[scaling]},
   )
 
 

@@ -46,6 +46,8 @@ class Task:
       gradients that it derives; by default `build_model`.
     digests: SHA-256 of what the data depend on besides a database, by name;
       vocabularies for example.
+    objective_constants: What f's formula needs besides the training examples,
+      if f is known as one, see `registry.TaskEntry.objective`.
   """
 
   name: str
@@ -59,6 +61,9 @@ class Task:
   population: Optional[clients.Population] = None
   build_plain_model: Optional[ModelBuilder] = None
   digests: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  objective_constants: Mapping[str, float] = dataclasses.field(
+      default_factory=dict
+  )
 
   def __post_init__(self):
     if self.population is None:

@@ -29,9 +29,13 @@ _ALLOWED = {
         'tff_localupdate.theta',
     ),
     'tff_localupdate.arguments': (),
+    'tff_localupdate.optimizer_settings': (),
     'tff_localupdate.theta': (),
     'tff_localupdate.models': ('tff_localupdate.arguments',),
-    'tff_localupdate.server_optimizers': ('tff_localupdate.arguments',),
+    'tff_localupdate.server_optimizers': (
+        'tff_localupdate.arguments',
+        'tff_localupdate.optimizer_settings',
+    ),
     'tff_localupdate.execution': (),
     'tff_localupdate.theory': (
         'tff_localupdate.arguments',
@@ -41,6 +45,7 @@ _ALLOWED = {
     'tff_localupdate.local_update': (
         'tff_localupdate.arguments',
         'tff_localupdate.models',
+        'tff_localupdate.optimizer_settings',
         'tff_localupdate.server_optimizers',
         'tff_localupdate.theta',
     ),
@@ -54,17 +59,11 @@ _ALLOWED = {
     'baselines.files': (),
     'baselines.command': (),
     'baselines.tasks': (),
-    'baselines.regret.known_objectives': (),
-    'baselines.regret': (
-        'baselines.files',
-        'baselines.regret.known_objectives',
-        'baselines.settings.algorithms',
-        'baselines.tasks',
-    ),
+    'baselines.regret': ('baselines.files', 'baselines.tasks.registry'),
     'baselines.settings': (
         'baselines.command',
-        'baselines.regret.known_objectives',
         'baselines.tasks.registry',
+        'tff_localupdate.optimizer_settings',
         'tff_localupdate.theta',
     ),
     'baselines.algorithms': (
@@ -111,10 +110,7 @@ _TENSORFLOW_FREE = (
     'baselines.command',
     'baselines.figures',
     'baselines.files',
-    'baselines.regret.counter',
-    'baselines.regret.known_objectives',
-    'baselines.regret.objectives',
-    'baselines.regret.optimum',
+    'baselines.regret',
     'baselines.run.folder',
     'baselines.run.main',
     'baselines.run.plan',
@@ -124,6 +120,7 @@ _TENSORFLOW_FREE = (
     'baselines.sweeps',
     'baselines.tasks.registry',
     'tff_localupdate',
+    'tff_localupdate.optimizer_settings',
     'tff_localupdate.theory',
     'tff_localupdate.theta',
 )

@@ -1,7 +1,4 @@
-"""The mean of quantized client values, as a TFF aggregation factory.
-
-A quantized message from the server to all clients, as a TFF distribution.
-"""
+"""Quantized messages in TFF: the mean over clients, and a broadcast."""
 
 from typing import Any, NamedTuple
 
@@ -67,6 +64,11 @@ class QuantizedMeanFactory(tff.aggregators.UnweightedAggregationFactory):
   independently for values that differ in any bit, so that the variance of the
   rounding of the result falls as 1/M. **Clients with equal values share their
   draws**, and round alike.
+
+  Where that will not do, clients carry seeds of their own: then V is replaced
+  by a structure of three, (value, seed, is_used), as of LocalUpdate with
+  `seeds_clients`. Client m draws from (seed, t, its seed), and one that is not
+  used sends no message and counts as zero.
   """
 
   def __init__(
@@ -76,6 +78,7 @@ class QuantizedMeanFactory(tff.aggregators.UnweightedAggregationFactory):
       *,
       resolution: float,
       seed: int = 0,
+      seeded_by_clients: bool = False,
   ):
     """Makes a factory.
 
@@ -84,6 +87,7 @@ class QuantizedMeanFactory(tff.aggregators.UnweightedAggregationFactory):
       code: The code whose bits are counted.
       resolution: The resolution, as the quantizer takes it.
       seed: A whole number; it determines all draws.
+      seeded_by_clients: Whether values come with seeds.
 
     Raises:
       TypeError: If `quantizer` or `code` is not of its type.
@@ -97,9 +101,11 @@ class QuantizedMeanFactory(tff.aggregators.UnweightedAggregationFactory):
     self._code = code
     self._resolution = resolution
     self._seed = seed
+    self._seeded_by_clients = seeded_by_clients
 
   def create(self, value_type: Any) -> tff.templates.AggregationProcess:
-    messages.check_value_type('value_type', value_type)
+    sent_type = value_type[0] if self._seeded_by_clients else value_type
+    messages.check_value_type('value_type', sent_type)
 
     @tff.tensorflow.computation
     def initial_state():
@@ -137,9 +143,13 @@ class QuantizedMeanFactory(tff.aggregators.UnweightedAggregationFactory):
 
   def _send(self, value, state):
     """Returns what is summed: the decoded value, its bits, 1, and if unsent."""
-    vector = messages.flatten(value)
-    round_seed = random_seeds.derive_seed(state.seed, state.round_num)
-    identity = random_seeds.digest(vector, round_seed)
+    if self._seeded_by_clients:
+      value, identity, is_used = value
+      vector = messages.flatten(value)
+    else:
+      vector, is_used = messages.flatten(value), None
+      round_seed = random_seeds.derive_seed(state.seed, state.round_num)
+      identity = random_seeds.digest(vector, round_seed)
     sent = messages.transmit(
         vector,
         self._resolution,
@@ -147,11 +157,18 @@ class QuantizedMeanFactory(tff.aggregators.UnweightedAggregationFactory):
         self._quantizer,
         self._code,
     )
+    not_sent = tf.cast(~sent.was_sent, tf.int32)
+    decoded, bits = sent.vector, sent.bits
+    if is_used is not None:
+      decoded, bits, not_sent = (
+          tf.where(is_used, part, tf.zeros_like(part))
+          for part in (decoded, bits, not_sent)
+      )
     return (
-        messages.unflatten(sent.vector, value),
-        sent.bits,
+        messages.unflatten(decoded, value),
+        bits,
         tf.constant(1, tf.int32),
-        tf.cast(~sent.was_sent, tf.int32),
+        not_sent,
     )
 
 

@@ -36,6 +36,34 @@ class ClientBatches(NamedTuple):
   num_examples: Any
 
 
+class SeededClientBatches(NamedTuple):
+  """The data of one client for one round, with a seed of its own.
+
+  Attributes:
+    batches: As in `ClientBatches`.
+    num_examples: As in `ClientBatches`.
+    seed: int64 scalar, which tells clients apart, for the aggregator.
+  """
+
+  batches: Any
+  num_examples: Any
+  seed: Any
+
+
+class SeededUpdate(NamedTuple):
+  """What a client hands to an aggregator that draws by the client's seed.
+
+  Attributes:
+    update: q^i.
+    seed: That of the client's value.
+    is_used: bool, whether the client has examples; if not, it sends nothing.
+  """
+
+  update: Any
+  seed: Any
+  is_used: Any
+
+
 class ClientBatchesAndExamples(NamedTuple):
   """The data of one client for one round, with all of its examples.
 
@@ -108,7 +136,8 @@ def tensor_client_work(
   Args:
     losses: The losses of the model.
     weights: x_t, the trainable weights received.
-    client: A `ClientBatches`; for `full` a `ClientBatchesAndExamples`.
+    client: A `ClientBatches` or `SeededClientBatches`; for `full` a
+      `ClientBatchesAndExamples`.
     client_learning_rate: gamma_t, a scalar.
     update_fn: What makes an update of the batches, InnerLoop for one.
     loss_before_training: Over which examples that loss is taken: `drawn`, all
@@ -135,7 +164,12 @@ def tensor_client_work(
     )
   elif loss_before_training == 'drawn':
     loss = losses.evaluation(weights, drawn)
-  return _result(update, loss, num_drawn, client.num_examples <= 0)
+  is_empty = client.num_examples <= 0
+  result = _result(update, loss, num_drawn, is_empty)
+  if not hasattr(client, 'seed'):
+    return result
+  seeded = SeededUpdate(result.update, client.seed, tf.logical_not(is_empty))
+  return result._replace(update=seeded)
 
 
 def sequence_client_work(
@@ -328,6 +362,20 @@ def batches_type(
       ClientBatches(
           batches=_with_rows(input_spec, [num_steps, batch_size]),
           num_examples=tff.TensorType(np.int32),
+      )
+  )
+
+
+def seeded_batches_type(
+    input_spec: Any, num_steps: int, batch_size: int
+) -> tff.StructType:
+  """Returns the type of a `SeededClientBatches`, as `batches_type` does."""
+  batches = batches_type(input_spec, num_steps, batch_size)
+  return tff.to_type(
+      SeededClientBatches(
+          batches=batches.batches,
+          num_examples=batches.num_examples,
+          seed=tff.TensorType(np.int64),
       )
   )
 

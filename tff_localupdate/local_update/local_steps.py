@@ -1,11 +1,4 @@
-"""Sums of weights and gradients of which some are rows only.
-
-A model that looks up rows of a large table gets a gradient in
-`tf.IndexedSlices`: a step then reads and writes the rows of its batch, in
-place, and not the whole table. The sums are those of the dense gradient, taken
-row by row in the order of the slices.
-
-Options of the local steps, all of which LocalUpdate leaves off.
+"""Options of the local steps, all of which LocalUpdate leaves off.
 
 The paper's local step is x_{k+1} = x_k - gamma g_k. It names other ones as
 extensions, or leaves them open; here they are.
@@ -19,9 +12,15 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from tff_localupdate import arguments
+from tff_localupdate import optimizer_settings
 from tff_localupdate import server_optimizers
 
 ScaleFn = Callable[[tf.Tensor], tf.Tensor]
+
+# A model that looks up rows of a large table gets a gradient in
+# `tf.IndexedSlices`: a step then reads and writes the rows of its batch, in
+# place, and not the whole table. `add` and `subtract` give the sums of the
+# dense gradient, taken row by row in the order of the slices.
 
 
 def _same(gradient: tf.Tensor) -> tf.Tensor:
@@ -62,14 +61,6 @@ def subtract(point: Any, gradient: Any, scale_fn: ScaleFn = _same) -> Any:
     )
 
   return tf.nest.map_structure(subtract_leaf, point, gradient)
-
-
-# For each optimizer, the settings that it reads and their defaults.
-_OPTIMIZER_DEFAULTS = {
-    'sgd': {},
-    'momentum': {'momentum': 0.9},
-    'adagrad': {'initial_accumulator': 0.1, 'epsilon': 1e-7},
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,18 +118,19 @@ class LocalSteps:
 
   def __post_init__(self) -> None:
     arguments.check_choice(
-        'optimizer', self.optimizer, tuple(_OPTIMIZER_DEFAULTS)
+        'optimizer', self.optimizer, tuple(optimizer_settings.CLIENT)
     )
-    for optimizer, defaults in _OPTIMIZER_DEFAULTS.items():
-      for name, default in defaults.items():
+    chosen = optimizer_settings.CLIENT[self.optimizer]
+    for optimizer, settings in optimizer_settings.CLIENT.items():
+      for name, own in settings.items():
         found = getattr(self, name)
-        if optimizer != self.optimizer and found is not None:
+        if name not in chosen and found is not None:
           raise ValueError(
               f'{name} must be given with optimizer={optimizer!r} only, found '
               f'{found!r} with {self.optimizer!r}.'
           )
         if optimizer == self.optimizer and found is None:
-          object.__setattr__(self, name, default)
+          object.__setattr__(self, name, own.default)
     arguments.check_not_negative('proximal_strength', self.proximal_strength)
     if self.step_factors is not None:
       for factor in self.step_factors:

@@ -1,6 +1,6 @@
-"""Algorithm 1 of Charles and Konecny (2020) as TFF computations.
+"""LocalUpdate, Algorithm 1 of Charles and Konecny (2020), as a TFF process.
 
-LocalUpdate as an iterative process over client data given as tensors.
+Clients hold their data as tensors.
 """
 
 import collections
@@ -8,6 +8,7 @@ from collections.abc import Callable
 import functools
 from typing import Any, Optional
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
@@ -32,6 +33,7 @@ def build_computations(
     server_optimizer: tff.learning.optimizers.Optimizer,
     aggregator: Optional[tff.aggregators.UnweightedAggregationFactory],
     example_loss_fn: Optional[Callable[[Any, Any], tf.Tensor]] = None,
+    seeds_clients: bool = False,
 ) -> tuple[tff.Computation, tff.Computation]:
   """Returns `initialize` and `next` for one kind of client data and work.
 
@@ -48,6 +50,7 @@ def build_computations(
     server_optimizer: The server optimizer.
     aggregator: The aggregation factory, or None.
     example_loss_fn: Losses of single examples, or None.
+    seeds_clients: Whether the updates are `client_work.SeededUpdate`.
 
   Returns:
     The two computations.
@@ -72,7 +75,14 @@ def build_computations(
       weights, client_learning_rate, server_optimizer
   )
   weights_type = initial_values.type_signature.result.model_weights
-  aggregation = aggregator.create(weights_type.trainable)
+  value_type = weights_type.trainable
+  if seeds_clients:
+    value_type = tff.to_type(
+        client_work.SeededUpdate(
+            value_type, tff.TensorType(np.int64), tff.TensorType(np.bool_)
+        )
+    )
+  aggregation = aggregator.create(value_type)
   initialize = _build_initialize(initial_values, aggregation)
 
   def bound_work(weights, client, gamma):
@@ -249,6 +259,7 @@ def build_local_update(
     example_loss_fn: Optional[Callable[[Any, Any], tf.Tensor]] = None,
     num_padded_examples: Optional[int] = None,
     local_steps: Optional[local_steps_lib.LocalSteps] = None,
+    seeds_clients: bool = False,
 ) -> LocalUpdateProcess:
   """Builds LocalUpdate over client data given as tensors.
 
@@ -296,6 +307,9 @@ def build_local_update(
       client; with `full` only. None leaves N open.
     local_steps: Other ways to take the local steps, such as by momentum, at
       rates that change, with a proximal term; None is the paper's.
+    seeds_clients: Whether C is a `client_work.SeededClientBatches`, for an
+      `aggregator` that takes values of type `client_work.SeededUpdate`, such as
+      a `compression.QuantizedMeanFactory` that is seeded by clients.
 
   Returns:
     The `LocalUpdateProcess`.
@@ -323,6 +337,7 @@ def build_local_update(
       loss_before_training=loss_before_training,
       example_loss_fn=example_loss_fn,
       num_padded_examples=num_padded_examples,
+      seeds_clients=seeds_clients,
   )
 
 
@@ -338,22 +353,25 @@ def build_tensor_process(
     loss_before_training: str,
     example_loss_fn: Optional[Callable[[Any, Any], tf.Tensor]],
     num_padded_examples: Optional[int],
+    seeds_clients: bool = False,
 ) -> LocalUpdateProcess:
   """Builds a process in which clients make updates of drawn batches.
 
-  All of LocalUpdate but InnerLoop, in place of which stands `update_fn`.
+  All of LocalUpdate but InnerLoop, which `update_fn` replaces. The other
+  arguments are those of `build_local_update`.
 
   Args:
-    model: As for `build_local_update`.
+    model: The model.
     update_fn: What makes q_t^i of the batches of client i.
     num_batches: How many batches a client draws.
-    batch_size: As for `build_local_update`.
-    client_learning_rate: As for `build_local_update`.
-    server_optimizer: As for `build_local_update`.
-    aggregator: As for `build_local_update`.
-    loss_before_training: As for `build_local_update`.
-    example_loss_fn: As for `build_local_update`.
-    num_padded_examples: As for `build_local_update`.
+    batch_size: B.
+    client_learning_rate: The initial gamma.
+    server_optimizer: The server optimizer.
+    aggregator: How the mean over the clients is taken.
+    loss_before_training: Over which examples.
+    example_loss_fn: Losses of single examples.
+    num_padded_examples: The rows of all examples of a client.
+    seeds_clients: Whether clients have seeds.
 
   Returns:
     The `LocalUpdateProcess`.
@@ -380,7 +398,17 @@ def build_tensor_process(
         f'only, found {num_padded_examples} with {loss_before_training!r}.'
     )
 
+  if is_full and seeds_clients:
+    raise ValueError(
+        "seeds_clients must be False with loss_before_training='full', found "
+        f'{seeds_clients}.'
+    )
+
   def client_type(input_spec):
+    if seeds_clients:
+      return client_work.seeded_batches_type(
+          input_spec, num_batches, batch_size
+      )
     if is_full:
       return client_work.batches_and_examples_type(
           input_spec, num_batches, batch_size, num_padded_examples
@@ -399,5 +427,6 @@ def build_tensor_process(
       server_optimizer=server_optimizer,
       aggregator=aggregator,
       example_loss_fn=example_loss_fn,
+      seeds_clients=seeds_clients,
   )
   return LocalUpdateProcess(initialize, next_fn, server_optimizer)
