@@ -70,7 +70,7 @@ def test_horizon_shorter_than_the_first_stage_sends_nothing_and_warns(
 ):
   cases.REPORTS.clear()
   asked = cases.settings(
-      algorithms.CealConfig(30, step_size=1.0, noise_scale=1.8)
+      algorithms.CealConfig(step_size=1.0, noise_scale=1.8), horizon=30
   )
   done = cases.run(asked, tmp_path)
   assert done.outcome.status == folder.FINISHED
@@ -92,11 +92,11 @@ def test_run_that_sticks_says_so_once(tmp_path, capsys):
   # passes again and again, and the stage stays although |grad f| falls.
   asked = cases.settings(
       algorithms.CealConfig(
-          400, step_size=0.3, noise_scale=1.8, sample_constant=0.04,
+          step_size=0.3, noise_scale=1.8, sample_constant=0.04,
           uplink_resolution=0.8, downlink_resolution=0.08, first_stage=4,
           grid='coordinate',
       ),
-      'mnist_logistic', batch_size=25, initial_point='zero',
+      'mnist_logistic', horizon=400, batch_size=25, initial_point='zero',
   )
   done = cases.run(asked, tmp_path)
   passes = done.column('passes_by_rounding')
@@ -131,7 +131,7 @@ def test_run_that_does_not_stick_says_nothing(tmp_path, capsys):
 
 def test_missing_constants_are_those_of_the_theory(tmp_path, problem):
   cases.REPORTS.clear()
-  asked = cases.settings(algorithms.CealConfig(20))
+  asked = cases.settings(algorithms.CealConfig(), horizon=20)
   done = cases.run(asked, tmp_path)
   # beta: the largest singular value; sigma: the noise of one query, B = 2.
   n = len(problem.y)
@@ -154,7 +154,7 @@ def test_missing_constants_are_those_of_the_theory(tmp_path, problem):
 
 
 def test_given_constants_are_kept():
-  asked = cases.settings(algorithms.CealConfig(20, noise_scale=0.5))
+  asked = cases.settings(algorithms.CealConfig(noise_scale=0.5), horizon=20)
   state = cases.workbench().initial_state(asked)
   assert 0.3 < float(state.step_size) < 0.8
   asked = experiment.replace_settings(asked, step_size=0.125)
@@ -164,7 +164,7 @@ def test_given_constants_are_kept():
 def test_oracle_takes_the_epochs_that_the_true_norm_asks_for(tmp_path, problem):
   asked = cases.settings(
       algorithms.CealConfig(
-          150, step_size=1.0, noise_scale=0.6, epoch_length='oracle',
+          step_size=1.0, noise_scale=0.6, epoch_length='oracle',
           grid='coordinate', uplink_resolution=0.7, downlink_resolution=0.6,
       )
   )

@@ -26,22 +26,14 @@ HORIZON = 45
 CEAL_HORIZON = 150
 ALGORITHMS = {
     'ceal': algorithms.CealConfig(
-        CEAL_HORIZON, step_size=2.0, noise_scale=0.6, sample_constant=0.0222,
+        step_size=2.0, noise_scale=0.6, sample_constant=0.0222,
         uplink_resolution=0.7, downlink_resolution=0.6, first_stage=4,
         grid='coordinate',
     ),
-    'minibatch_sgd': algorithms.MinibatchSgdConfig(
-        HORIZON, 1.0, local_steps=LOCAL_STEPS
-    ),
-    'fed_avg': algorithms.FedAvgConfig(
-        HORIZON, 0.1, local_steps=LOCAL_STEPS
-    ),
-    'fed_paq': algorithms.FedPaqConfig(
-        HORIZON, 0.1, local_steps=LOCAL_STEPS
-    ),
-    'fed_com': algorithms.FedComConfig(
-        HORIZON, 0.01, local_steps=LOCAL_STEPS, server_factor=5.0
-    ),
+    'minibatch_sgd': algorithms.MinibatchSgdConfig(LOCAL_STEPS, 1.0),
+    'fed_avg': algorithms.FedAvgConfig(LOCAL_STEPS, 0.1),
+    'fed_paq': algorithms.FedPaqConfig(LOCAL_STEPS, 0.1),
+    'fed_com': algorithms.FedComConfig(LOCAL_STEPS, 0.01, server_factor=5.0),
 }
 RIVALS = [name for name in ALGORITHMS if name != 'ceal']
 LOCAL = [name for name in RIVALS if name != 'minibatch_sgd']
@@ -73,6 +65,8 @@ class Run(NamedTuple):
   def points(self):
     """x before each round, and after the last one."""
     states = [self.rounds[0].before, *(r.after for r in self.rounds)]
+    # A round that the loop cuts short leaves everything as it is.
+    states += states[-1:] * (len(self.rows) - len(states))
     return [point_of(state) for state in states]
 
 
@@ -87,10 +81,15 @@ def workbench():
 
 def settings(algorithm, task='scaled_regression', model=None, **changes):
   """The settings of a small run of an algorithm, named or given."""
+  if isinstance(algorithm, str):
+    algorithm = ALGORITHMS[algorithm]
+  length = {n: changes.pop(n) for n in ('rounds', 'horizon') if n in changes}
+  is_ceal = isinstance(algorithm, algorithms.CealConfig)
   base = experiment.ExperimentConfig(
       experiment.TaskConfig(task, model),
-      ALGORITHMS[algorithm] if isinstance(algorithm, str) else algorithm,
+      algorithm,
       run=experiment.RunConfig(
+          **length or {'horizon': CEAL_HORIZON if is_ceal else HORIZON},
           clients_per_round=M, batch_size=2, rounds_per_evaluation=0,
           rounds_per_checkpoint=2, initial_point='sphere', model_seed=3,
           sampling_seed=5, dtype='float64',

@@ -28,7 +28,8 @@ def test_unsigned_integers_need_no_bit_for_the_sign():
 
 
 @pytest.mark.parametrize('names', [
-    algorithms.CEAL_CODES, algorithms.QSGD_CODES,
+    algorithms.UNBOUNDED_CODES,
+    (*algorithms.BOUNDED_CODES, *algorithms.UNBOUNDED_CODES),
 ])
 def test_every_name_that_settings_offer_is_known(names):
   kinds = {type(driver.build_code(name, 5)) for name in names}
@@ -36,12 +37,11 @@ def test_every_name_that_settings_offer_is_known(names):
 
 
 def test_default_codes_of_the_quantizers_are_known():
-  for quantizer, name in algorithms.QUANTIZER_DEFAULTS.items():
-    assert (name is None) == (quantizer == 'none')
-    if name:
-      driver.build_code(name, 5)
+  for entry in algorithms.QUANTIZERS.values():
+    driver.build_code(entry.code, 5)
+    assert (entry.code in algorithms.BOUNDED_CODES) == entry.takes_levels
 
 
 def test_unknown_name_is_refused():
-  with pytest.raises(ValueError, match="name must be fixed_width.*'zip'"):
+  with pytest.raises(ValueError, match="must be one of fixed_width.*'zip'"):
     driver.build_code('zip')

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from baselines.algorithms import local_update
 from baselines.settings import rates
+from tff_localupdate import optimizer_settings
 from tff_localupdate import server_optimizers as library
 
 
@@ -19,7 +20,7 @@ def _first_step(optimizer, gradient=2.0):
   return float(new[0])
 
 
-@pytest.mark.parametrize('name', rates.OPTIMIZER_DEFAULTS)
+@pytest.mark.parametrize('name', optimizer_settings.SERVER)
 def test_defaults_are_those_of_the_library(name):
   builder = getattr(library, f'build_{name}')
   parameters = inspect.signature(builder).parameters
@@ -46,7 +47,7 @@ def test_defaults_are_those_of_the_library(name):
     ),
 ])
 def test_first_step(settings, expected):
-  built = local_update.build(
+  built = local_update.build_server_optimizer(
       rates.ServerOptimizerConfig(server_learning_rate=0.5, **settings),
       'float32',
   )

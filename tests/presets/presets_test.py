@@ -126,8 +126,8 @@ def test_synthetic_has_the_numbers_of_section_8():
     run = point.run
     assert (run.clients_per_round, run.batch_size) == (10, 1)
     assert run.initial_point == 'zero'
-    assert point.algorithm.horizon == 2000
-    assert point.algorithm.regret_every == 1
+    assert point.run.horizon == 2000
+    assert point.run.regret_every == 1
   assert {n: p.algorithm.step_size for n, p in found.items()} == {
       'ceal': 2.0, 'minibatch_sgd': 1.0, 'fed_avg': 0.1, 'fed_paq': 0.1,
       'fed_com': 0.002,
@@ -151,7 +151,7 @@ def test_mnist_has_the_numbers_of_section_8():
     run = point.run
     assert (run.clients_per_round, run.batch_size) == (10, 25)
     assert run.initial_point == 'zero'
-    assert point.algorithm.horizon == 1000
+    assert point.run.horizon == 1000
   assert {n: p.algorithm.step_size for n, p in found.items()} == {
       'ceal': 0.3, 'minibatch_sgd': 0.2, 'fed_avg': 0.01, 'fed_paq': 0.01,
       'fed_com': 0.0005,
@@ -209,12 +209,12 @@ def test_codes_change_nothing_but_the_code(name):
 
 def test_growth_doubles_the_horizon():
   points = _points('paper2_synthetic_growth')
-  assert [p.algorithm.horizon for p in points] == [
+  assert [p.run.horizon for p in points] == [
       500, 1000, 2000, 4000, 8000, 16000, 32000
   ]
   stated = _algorithms('paper2_synthetic')['ceal']
   for point in points:
-    changes = {'horizon': point.algorithm.horizon}
+    changes = {'horizon': point.run.horizon}
     assert point == experiment.replace_settings(stated, **changes)
 
 

@@ -36,7 +36,9 @@ def _fed_avg_rounds(f, num_rounds, step_size=0.05):
   for _ in range(num_rounds):
     rows = generator.integers(20, size=(_M, _L, 2))
     rows += 20 * np.arange(_M)[:, np.newaxis, np.newaxis]
-    paths, ends = counter.replay_local_steps(f, point, rows, step_size)
+    paths, ends = counter.replay_local_steps(
+        f, point, rows, counter.LocalRule(step_size)
+    )
     point = ends.mean(axis=0)
     rounds.append(paths)
   return rounds, point
@@ -258,7 +260,9 @@ def _section_9_regrets(seed):
   point = np.zeros(30)
   for _ in range(20):
     rows = firsts + generator.integers(200, size=(10, 100, 1))
-    paths, ends = counter.replay_local_steps(f, point, rows, 0.1)
+    paths, ends = counter.replay_local_steps(
+        f, point, rows, counter.LocalRule(0.1)
+    )
     fed_avg = accountant.add_paths(fed_avg, paths)
     point = ends.mean(axis=0)
   assert minibatch.num_queries == fed_avg.num_queries == 20000

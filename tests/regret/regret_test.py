@@ -5,7 +5,6 @@ import pytest
 
 from baselines.regret import counter as counter_lib
 from baselines.regret import objectives
-from baselines.settings import algorithms
 
 _M, _L, _ETA = 3, 5, 0.05
 
@@ -24,16 +23,19 @@ def _value(f, point):
   return values[0] - values[1]
 
 
-def _counter(kind, every=1):
+_MOVES = counter_lib.LocalRule(_ETA)
+
+
+def _counter(every=1, **options):
   f = _objective()
   return f, counter_lib.RegretCounter(
-      f, f.least_value, kind(step_size=_ETA, regret_every=every)
+      f, f.least_value, evaluate_every=every, **options
   )
 
 
-def _start(point, num_queries=_L, seed=1):
+def _start(point, num_queries=_L, seed=1, rule=_MOVES):
   rows = np.random.default_rng(seed).integers(30, size=(_M, _L, 2))
-  return counter_lib.RoundStart(point, _ETA, rows, num_queries, _M)
+  return counter_lib.RoundStart(point, rule, rows, num_queries, _M)
 
 
 def _path(f, start, client):
@@ -44,16 +46,14 @@ def _path(f, start, client):
     gradient = np.zeros(4)
     for i in batch:
       gradient += (f.features[i] @ x - f.labels[i]) * f.features[i]
-    x = x - start.step_size * gradient  # 2 / B is 1.
+    x = x - start.rule.step_size * gradient  # 2 / B is 1.
 
 
-@pytest.mark.parametrize(
-    'kind', [algorithms.CealConfig, algorithms.MinibatchSgdConfig]
-)
-def test_clients_that_stay_count_one_point_for_all(kind):
-  f, counter = _counter(kind)
+@pytest.mark.parametrize('rule', [None, counter_lib.LocalRule(0.0)])
+def test_clients_that_stay_count_one_point_for_all(rule):
+  f, counter = _counter()
   point = np.arange(4.0)
-  state = counter.count(counter.initial_state(), _start(point))
+  state = counter.count(counter.initial_state(), _start(point, rule=rule))
   assert state.cumulative_regret == pytest.approx(
       _M * _L * _value(f, point), rel=1e-12
   )
@@ -62,12 +62,8 @@ def test_clients_that_stay_count_one_point_for_all(kind):
 
 
 @pytest.mark.parametrize('num_queries', [_L, 2])
-@pytest.mark.parametrize('kind', [
-    algorithms.FedAvgConfig, algorithms.FedPaqConfig,
-    algorithms.FedComConfig,
-])
-def test_clients_that_move_count_every_point(kind, num_queries):
-  f, counter = _counter(kind)
+def test_clients_that_move_count_every_point(num_queries):
+  f, counter = _counter()
   start = _start(np.arange(4.0), num_queries)
   state = counter.count(counter.initial_state(), start)
   points = [x for m in range(_M) for x in _path(f, start, m)]
@@ -80,7 +76,7 @@ def test_clients_that_move_count_every_point(kind, num_queries):
 
 
 def test_every_third_point_counts_for_its_neighbours():
-  f, counter = _counter(algorithms.FedAvgConfig, every=3)
+  f, counter = _counter(every=3)
   start = _start(np.arange(4.0))
   state = counter.count(counter.initial_state(), start)
   # Of 0 1 2 | 3 4: the middle ones, the earlier of two.
@@ -92,22 +88,20 @@ def test_every_third_point_counts_for_its_neighbours():
   assert (state.num_queries, state.num_evaluated) == (_M * _L, 2 * _M)
 
 
-@pytest.mark.parametrize(
-    'kind', [algorithms.FedAvgConfig, algorithms.CealConfig]
-)
-def test_round_without_queries_counts_nothing(kind):
-  _, counter = _counter(kind)
+@pytest.mark.parametrize('rule', [None, _MOVES])
+def test_round_without_queries_counts_nothing(rule):
+  _, counter = _counter()
   start = counter.initial_state()
-  state = counter.count(start, _start(np.ones(4), num_queries=0))
+  state = counter.count(start, _start(np.ones(4), num_queries=0, rule=rule))
   assert state[:3] == (0.0, 0, 0) and not state.query_sum.any()
 
 
 def test_numbers_by_column():
-  f, counter = _counter(algorithms.MinibatchSgdConfig)
+  f, counter = _counter()
   first, last = np.arange(4.0), np.ones(4)
   state = counter.initial_state()
   for point in (first, last):
-    state = counter.count(state, _start(point))
+    state = counter.count(state, _start(point, rule=None))
   row = counter.row(state, last, first)
   expected = {
       'cumulative_regret': 15 * (_value(f, first) + _value(f, last)),
@@ -119,7 +113,7 @@ def test_numbers_by_column():
 
 
 def test_before_the_first_round_there_is_no_average():
-  f, counter = _counter(algorithms.FedAvgConfig)
+  f, counter = _counter()
   row = counter.row(counter.initial_state(), np.ones(4))
   assert row == pytest.approx({
       'cumulative_regret': 0.0, 'last_regret': _value(f, np.ones(4)),
@@ -128,7 +122,7 @@ def test_before_the_first_round_there_is_no_average():
 
 
 def test_ceal_also_tells_the_true_norm():
-  f, counter = _counter(algorithms.CealConfig)
+  f, counter = _counter(logs_norm=True)
   point = np.arange(4.0)
   state = counter.count(counter.initial_state(), _start(point))
   gradient = 2 * f.features.T @ (f.features @ point - f.labels) / 30
@@ -140,7 +134,7 @@ def test_ceal_also_tells_the_true_norm():
 
 
 def test_state_that_was_saved_as_arrays_goes_on_as_numbers():
-  _, counter = _counter(algorithms.FedAvgConfig)
+  _, counter = _counter()
   state = counter.count(counter.initial_state(), _start(np.arange(4.0)))
   saved = counter_lib.AccountState(*(np.asarray(leaf) for leaf in state))
   found = counter_lib.restored(saved)

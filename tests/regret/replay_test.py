@@ -17,7 +17,7 @@ def test_least_squares_visits_the_points_of_plain_local_sgd():
   labels = generator.standard_normal(30)
   f = objectives.LeastSquares(features, labels, 1 / 30)
   start, rows = np.array([1.0, -2.0, 0.5, 0.0]), _rows(30)
-  found = counter.replay_local_steps(f, start, rows, 0.7)
+  found = counter.replay_local_steps(f, start, rows, counter.LocalRule(0.7))
   for m in range(3):
     x = start.copy()
     for step in range(7):
@@ -35,7 +35,7 @@ def test_softmax_visits_the_points_of_plain_local_sgd():
   labels = generator.integers(3, size=30)
   f = objectives.SoftmaxRegression(features, labels, 3, 0.5)
   start, rows = generator.standard_normal(12), _rows(30)
-  found = counter.replay_local_steps(f, start, rows, 0.2)
+  found = counter.replay_local_steps(f, start, rows, counter.LocalRule(0.2))
   for m in range(3):
     kernel = start.reshape(4, 3).copy()
     for step in range(7):
@@ -57,10 +57,12 @@ def test_softmax_visits_the_points_of_plain_local_sgd():
 def test_bad_rows_are_refused(rows):
   f = objectives.LeastSquares(np.eye(2), np.ones(2))
   with pytest.raises(ValueError, match='rows must be whole numbers of shape'):
-    counter.replay_local_steps(f, np.zeros(2), rows, 0.1)
+    counter.replay_local_steps(f, np.zeros(2), rows, counter.LocalRule(0.1))
 
 
 def test_bad_start_is_refused():
   f = objectives.LeastSquares(np.eye(2), np.ones(2))
   with pytest.raises(ValueError, match=r'start must have shape \(2,\), found'):
-    counter.replay_local_steps(f, np.zeros(3), np.zeros((1, 1, 1), int), 0.1)
+    counter.replay_local_steps(
+        f, np.zeros(3), np.zeros((1, 1, 1), int), counter.LocalRule(0.1)
+    )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from baselines.regret import task_objectives
+from baselines.regret import objectives
 from baselines.settings import experiment
 from baselines.tasks import registry
 
@@ -45,18 +45,18 @@ def _check(task, objective):
 @pytest.mark.parametrize('scaling', ['row_sum', 'frobenius', 'row', 'row_loss'])
 def test_least_squares_in_every_scaling(scaling):
   task = _task('scaled_regression', scaling)
-  objective = task_objectives.least_squares(task)
+  objective = objectives.build_objective(task)
   assert objective.dimension == 30 and len(objective.labels) == 2000
   _check(task, objective)
 
 
 def test_row_sum_has_the_smoothness_of_section_8():
-  objective = task_objectives.least_squares(_task('scaled_regression'))
+  objective = objectives.build_objective(_task('scaled_regression'))
   assert objective.smoothness == pytest.approx(0.41, abs=0.01)
 
 
 def test_softmax_regression_with_its_penalty():
   task = _task('mnist_logistic')
-  objective = task_objectives.softmax_regression(task)
+  objective = objectives.build_objective(task)
   assert objective.dimension == 640 and objective.l2_strength == 0.5
   _check(task, objective)

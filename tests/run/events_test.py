@@ -72,4 +72,4 @@ def test_tensorboard_reads_a_run_that_went_on(tmp_path):
   )
   assert isinstance(started, plugin_data_pb2.SessionStartInfo)
   assert started.hparams['task'].string_value == 'scaled_regression'
-  assert started.hparams['horizon'].number_value == settings.algorithm.horizon
+  assert started.hparams['horizon'].number_value == settings.run.horizon

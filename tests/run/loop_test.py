@@ -106,8 +106,8 @@ def test_evaluation_is_of_the_model_after_the_round(
 ):
   _run(workbench, tmp_path)
   tools = workbench.tools(_CONFIG)
-  state = loop.unflatten_state(
-      workbench.initial_state(_CONFIG),
+  state, *_ = loop.unflatten_state(
+      loop.Saved(workbench.initial_state(_CONFIG), loop.Counts()),
       folder.load(tmp_path / 'checkpoints', _ROUNDS),
   )
   evaluation = tools.evaluator.evaluate(tools.process.get_model_weights(state))

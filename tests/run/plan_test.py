@@ -149,7 +149,8 @@ def test_database_cut_to_half_is_refused(tmp_path, shared_data):
 
 
 _CEAL = experiment.ExperimentConfig(
-    experiment.TaskConfig('scaled_regression'), algorithms.CealConfig(90)
+    experiment.TaskConfig('scaled_regression'), algorithms.CealConfig(),
+    run=experiment.RunConfig(horizon=90),
 )
 
 

@@ -64,7 +64,8 @@ def test_tensorboard_events_on_demand(tmp_path):
 def test_run_with_a_horizon_goes_on_counting_queries(tmp_path, capsys):
   settings = experiment.ExperimentConfig(
       experiment.TaskConfig('scaled_regression'),
-      algorithms.FedAvgConfig(100, local_steps=10),
+      algorithms.FedAvgConfig(10),
+      run=experiment.RunConfig(horizon=100),
   )
   folder = folder_lib.RunFolder(tmp_path / 'fed')
   folder.path.mkdir()

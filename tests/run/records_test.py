@@ -116,17 +116,17 @@ def _columns(algorithm, task='scaled_regression'):
   )
 
 
-def test_columns_of_local_update_are_what_they_were():
+def test_columns_of_local_update_are_those_of_every_run():
   assert _COLUMNS == (
-      'round', *records.TRAINING_COLUMNS, *records.EVALUATION_COLUMNS,
-      *records.MACHINE_COLUMNS,
+      'round', *records.TRAINING_COLUMNS, *algorithms.MESSAGES,
+      *records.EVALUATION_COLUMNS, *records.MACHINE_COLUMNS,
   )
   quantized = experiment.ExperimentConfig(
       algorithm=experiment.LocalUpdateConfig(
           uplink_quantizer='qsgd', quantizer_resolution=3.0
       )
   )
-  assert set(records.columns_of(quantized)) - set(_COLUMNS) == {'uplink_bits'}
+  assert records.columns_of(quantized) == _COLUMNS
 
 
 @pytest.mark.parametrize('algorithm', algorithms.ALGORITHMS)
@@ -136,7 +136,7 @@ def test_columns_are_in_one_order_each_once(algorithm):
   assert columns[0] == 'round'
   assert columns[-3:] == records.MACHINE_COLUMNS
   has_horizon = algorithms.ALGORITHMS[algorithm].has_horizon
-  assert ('time_used' in columns) == has_horizon
+  assert set(algorithms.MESSAGES) <= set(columns)
   assert ('stage' in columns) == (algorithm == 'ceal')
   assert (set(records.REGRET_COLUMNS) <= set(columns)) == has_horizon
   # Without a formula of f there is no regret.
@@ -148,6 +148,28 @@ def test_file_of_another_algorithm_is_refused(tmp_path):
   _write(path, 2)
   with pytest.raises(command.InputError, match='columns'):
     records.read_rows(path, _columns('fed_avg'))
+
+
+def test_file_of_an_earlier_version_keeps_its_columns(tmp_path):
+  path, columns = tmp_path / 'metrics.csv', records.columns_of(
+      experiment.ExperimentConfig()
+  )
+  old = [c for c in columns if c not in algorithms.MESSAGES]
+  writer = records.MetricsWriter(path, old, [])
+  writer.write({'round': 0, 'population_loss': 2.5})
+  writer.close()
+  rows = records.read_rows(path, columns)
+  assert list(rows[0]) == old
+  writer = records.MetricsWriter(path, columns, rows)
+  writer.write({'round': 1, 'update_norm': 0.5, 'time_used': 10})
+  writer.close()
+  assert path.read_text().splitlines()[0] == ','.join(old)
+  rows = records.read_rows(path, columns)
+  assert rows[1]['update_norm'] == '0.5' and 'time_used' not in rows[1]
+  # Only columns of messages may be missing.
+  path.write_text(','.join(c for c in old if c != 'update_norm') + '\n')
+  with pytest.raises(command.InputError, match='not the columns'):
+    records.read_rows(path, columns)
 
 
 def test_docstring_tells_of_every_column():

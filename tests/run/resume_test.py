@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from baselines import command
 from baselines.regret import counter
 from baselines.run import folder as folder_lib
 from baselines.run import loop
@@ -24,6 +25,10 @@ def _state(value):
   return _State([tf.fill([2, 3], np.float32(value))], tf.constant(int(value)))
 
 
+def _saved(value, time_used=0):
+  return loop.Saved(_state(value), loop.Counts(time_used, 8 * value, value))
+
+
 def _folder(path, rows, saved, evaluated=(0, 4, 8)):
   folder = folder_lib.RunFolder(path)
   writer = records.MetricsWriter(folder.metrics_path, _COLUMNS, [])
@@ -34,22 +39,13 @@ def _folder(path, rows, saved, evaluated=(0, 4, 8)):
     writer.write(values)
   writer.close()
   for r in saved:
-    folder_lib.save(
-        folder.checkpoints_path, r, loop.flatten_state(_state(r))
-    )
+    folder_lib.save(folder.checkpoints_path, r, loop.flatten_state(_saved(r)))
   return folder
 
 
 def _find(folder, **changes):
   reports, asked = [], experiment.replace_settings(_CONFIG, **changes)
-
-  def is_last(round_num, state):
-    assert state.round_num.numpy() == round_num
-    return round_num == asked.run.rounds
-
-  start = loop.find_start(
-      asked, folder, _state(0), is_last, reports.append
-  )
+  start = loop.find_start(asked, folder, _saved(0), reports.append)
   return start, reports
 
 
@@ -78,8 +74,10 @@ def test_goes_on_at_the_newest_checkpoint_and_drops_later_rows(tmp_path):
   start, reports = _find(_folder(tmp_path, rows=8, saved=[3, 5]))
   assert start.round_num == 5 and not reports
   assert [row['round'] for row in start.rows] == list('012345')
-  np.testing.assert_array_equal(start.state.weights[0], np.full([2, 3], 5.0))
-  assert start.state.round_num.numpy() == 5
+  state, counts, _ = start.saved
+  np.testing.assert_array_equal(state.weights[0], np.full([2, 3], 5.0))
+  assert state.round_num.numpy() == 5
+  assert counts == (0, 40, 5)
   assert start.incomplete is None
 
 
@@ -122,11 +120,44 @@ def test_state_of_another_shape_or_type_is_refused():
       loop.unflatten_state(_state(0), wrong)
 
 
-def test_end_of_a_horizon_is_told_by_the_state(tmp_path):
+def test_checkpoint_of_another_version_is_refused_by_name(tmp_path):
+  folder = _folder(tmp_path, rows=8, saved=[3])
+  leaves = loop.flatten_state(_saved(5))
+  folder_lib.save(folder.checkpoints_path, 5, [leaves[0].T, *leaves[1:]])
+  with pytest.raises(
+      command.InputError, match='checkpoints holds a state of another version'
+  ):
+    _find(folder)
+
+
+def test_checkpoint_without_counts_takes_them_from_its_row(tmp_path):
+  # As those of CEAL of earlier versions, whose rows had them.
+  settings = experiment.ExperimentConfig(
+      experiment.TaskConfig('digits'), algorithms.FedAvgConfig()
+  )
+  folder = folder_lib.RunFolder(tmp_path)
+  writer = records.MetricsWriter(
+      folder.metrics_path, records.columns_of(settings), []
+  )
+  for r in range(3):
+    writer.write({
+        'round': r, 'time_used': 7 * r, 'cumulative_uplink_bits': 0.3 * r,
+        'cumulative_downlink_bits': 11 * r,
+    })
+  writer.close()
+  folder_lib.save(
+      folder.checkpoints_path, 2, loop.flatten_state(_state(2))
+  )
+  start = loop.find_start(settings, folder, _saved(0), print)
+  assert start.saved.counts == loop.Counts(14, 6, 22)
+  assert start.saved.state.round_num.numpy() == 2
+
+
+def test_end_of_a_horizon_is_told_by_the_counts(tmp_path):
   # Nobody knows the number of rounds; round 6 was the last one.
   settings = experiment.ExperimentConfig(
-      experiment.TaskConfig('digits'), algorithms.FedAvgConfig(),
-      run=experiment.RunConfig(rounds_per_evaluation=4),
+      experiment.TaskConfig('digits'), algorithms.EpochsConfig(),
+      run=experiment.RunConfig(rounds_per_evaluation=4, horizon=60),
   )
   folder = folder_lib.RunFolder(tmp_path)
   writer = records.MetricsWriter(
@@ -136,18 +167,15 @@ def test_end_of_a_horizon_is_told_by_the_state(tmp_path):
     values = {'round': r, 'time_used': 10 * r if r else None}
     writer.write({**values, 'population_loss': 1.0 if r in (0, 4) else None})
   writer.close()
-  folder_lib.save(
-      folder.checkpoints_path, 6, loop.flatten_state(_state(6))
-  )
 
-  def find(last):
-    return loop.find_start(
-        settings, folder, _state(0),
-        lambda round_num, state: state.round_num.numpy() == last, print,
+  def find(time_used):
+    folder_lib.save(
+        folder.checkpoints_path, 6, loop.flatten_state(_saved(6, time_used))
     )
+    return loop.find_start(settings, folder, _saved(0), print)
 
-  assert find(last=9).incomplete is None
-  start = find(last=6)
+  assert find(59).incomplete is None
+  start = find(60)
   assert start.round_num == 6 and len(start.rows) == 6
   assert start.incomplete['time_used'] == '60'
   # What was evaluated stays, whatever the number of rounds will be.
@@ -156,14 +184,15 @@ def test_end_of_a_horizon_is_told_by_the_state(tmp_path):
 
 def test_state_and_regret_are_saved_together():
   counted = counter.AccountState(1.5, 20, 10, np.arange(3.0))
-  both = (_state(2), counted)
+  both = loop.Saved(_state(2), loop.Counts(1, 2, 3), counted)
   leaves = loop.flatten_state(both)
-  state, found = loop.unflatten_state(both, leaves)
+  state, counts, found = loop.unflatten_state(both, leaves)
+  assert tuple(map(int, counts)) == (1, 2, 3)
   np.testing.assert_array_equal(state.weights[0], np.full([2, 3], 2.0))
   found = counter.restored(found)
   assert found[:3] == counted[:3]
   np.testing.assert_array_equal(found.query_sum, counted.query_sum)
 
 
-def test_run_that_counts_no_regret_saves_the_state_alone():
-  assert len(loop.flatten_state((_state(2), ()))) == 2
+def test_run_that_counts_no_regret_saves_state_and_counts_alone():
+  assert len(loop.flatten_state(_saved(2))) == 2 + 3

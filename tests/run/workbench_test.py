@@ -86,15 +86,16 @@ def test_what_the_machine_or_the_data_lack_is_bad_input(
 def _horizon(algorithm, **changes):
   settings = experiment.ExperimentConfig(
       experiment.TaskConfig('scaled_regression'), algorithm,
+      run=experiment.RunConfig(horizon=50),
       execution=experiment.ExecutionConfig(jit='off'),
   )
   return experiment.replace_settings(settings, **changes)
 
 
 _CEAL = _horizon(
-    algorithms.CealConfig(50, step_size=1.0, noise_scale=1.8)
+    algorithms.CealConfig(step_size=1.0, noise_scale=1.8)
 )
-_COM = _horizon(algorithms.FedComConfig(50, local_steps=10))
+_COM = _horizon(algorithms.FedComConfig(10))
 
 
 @pytest.mark.parametrize('base, changes, shared', [
@@ -105,6 +106,7 @@ _COM = _horizon(algorithms.FedComConfig(50, local_steps=10))
     (_CEAL, {'horizon': 51}, False),
     (_CEAL, {'code': 'elias_gamma'}, False),
     (_COM, {'step_size': 0.2, 'server_factor': 2.0, 'data_seed': 2}, True),
+    (_COM, {'horizon': 51, 'regret_every': 3}, True),
     (_COM, {'quantization_levels': 4}, False),
     (_COM, {'local_steps': 9}, False),
 ])
@@ -170,9 +172,11 @@ def test_initial_state_has_the_runs_own_step_size_seed_and_weights(workbench):
         _COM, initial_point='sphere', **changes
     )
     state = workbench.initial_state(settings)
-    assert float(state.step_size) == changes['step_size']
-    assert float(state.server_factor) == 10.0
-    assert int(state.seed) == settings.run.sampling_seed
+    process = workbench.tools(settings).process
+    rates = process.get_hparams(state)
+    assert float(rates['client_learning_rate']) == changes['step_size']
+    assert float(rates['server_learning_rate']) == 10 * changes['step_size']
+    assert int(state.aggregator.seed) == settings.run.sampling_seed
     (weights,) = state.model_weights.trainable
     assert np.linalg.norm(weights) == pytest.approx(1.0, abs=1e-6)
 

@@ -17,10 +17,8 @@ def test_all_settings_are_of_this_kind(kind):
 
 
 @pytest.mark.parametrize('kind', _TYPES)
-def test_rates_and_what_is_observed_need_no_other_program(kind):
-  changes = {name: 0.25 for name in kind.RATES}
-  changes.update({name: 7 for name in kind.OBSERVED})
-  changed = kind(**changes)
+def test_rates_need_no_other_program(kind):
+  changed = kind(**{name: 0.25 for name in kind.RATES})
   assert changed != kind()
   assert changed.compiled_settings() == kind().compiled_settings()
 
@@ -43,9 +41,20 @@ def test_data_are_part_of_some_programs():
   assert algorithms.CealConfig(epoch_length='oracle').has_data_in_program
 
 
-def test_rounds_that_settings_tell():
-  rounds = {kind: kind().num_rounds for kind in _TYPES}
-  assert rounds[algorithms.CealConfig] is None
-  assert rounds[algorithms.LocalUpdateConfig] is None
-  assert rounds[algorithms.FedAvgConfig] == 20
-  assert algorithms.FedAvgConfig(201, local_steps=100).num_rounds == 3
+def test_queries_of_a_round_that_settings_tell():
+  queries = {
+      algorithms.algorithm_name(kind()): kind().queries_per_round
+      for kind in _TYPES
+  }
+  # K-MAML: the gradients at K points, and that at their end.
+  assert queries == {
+      'local_update': 10, 'local_update_epochs': None, 'k_maml': 6,
+      'ceal': None, 'minibatch_sgd': 100, 'fed_avg': 100, 'fed_paq': 100,
+      'fed_com': 100,
+  }
+
+
+@pytest.mark.parametrize('kind', _TYPES)
+def test_rates_of_the_process_are_known_by_its_names(kind):
+  names = set(kind().process_rates)
+  assert names <= {'client_learning_rate', 'server_learning_rate', 'step_size'}

@@ -123,7 +123,8 @@ def test_json_round_trip_of_what_was_given(changes):
 
 @pytest.mark.parametrize('algorithm, change, message', [
     ('ceal', lambda t: t['algorithm'].update(theta='1:2'), 'unknown: .*theta'),
-    ('ceal', lambda t: t['run'].update(rounds=3), 'rounds would be ignored'),
+    ('fed_avg', lambda t: t['run'].update(rounds=3),
+     'rounds must not be given with horizon'),
     ('ceal', lambda t: t.update(server_optimizer={'server_optimizer': 'sgd'}),
      'server_optimizer'),
     ('fed_avg', lambda t: t['algorithm'].pop('step_size'),

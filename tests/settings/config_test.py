@@ -7,6 +7,7 @@ import pytest
 
 from baselines.settings import algorithms
 from baselines.settings import experiment
+from baselines.settings import record
 from baselines.settings import schema
 
 
@@ -83,27 +84,56 @@ def test_rounds_default_to_100_without_a_horizon():
   base = experiment.ExperimentConfig()
   assert experiment.RunConfig().rounds is None
   assert base.run.rounds == base.num_rounds == 100
-  assert not base.algorithm.counts_regret
+  assert not base.counts_regret
   assert base.rates == {
       'client_learning_rate': 0.05, 'server_learning_rate': 0.05
   }
 
 
 @pytest.mark.parametrize('kind', _HORIZON_TYPES)
-def test_horizon_takes_no_rounds_and_no_server_optimizer(kind):
+def test_horizon_is_the_default_of_paper_2_without_a_server_optimizer(kind):
   settings = experiment.ExperimentConfig(_SCALED, kind())
   assert settings.run.rounds is None
+  assert settings.run.horizon == 2000
   assert settings.server_optimizer is None
   assert 'server_optimizer' not in settings.components
   name = algorithms.algorithm_name(kind())
-  with pytest.raises(ValueError, match=f'rounds .*ignored: {name} .*found 100'):
-    experiment.ExperimentConfig(
-      _SCALED, kind(), run=experiment.RunConfig(rounds=100)
-    )
   with pytest.raises(ValueError, match=f'server_optimizer .*ignored by {name}'):
     experiment.ExperimentConfig(
         _SCALED, kind(), experiment.ServerOptimizerConfig()
     )
+
+
+_EVERY_TYPE = [entry.config_type for entry in algorithms.ALGORITHMS.values()]
+
+
+def _config(kind, **run):
+  return experiment.ExperimentConfig(
+      algorithm=kind(), run=experiment.RunConfig(**run)
+  )
+
+
+@pytest.mark.parametrize('kind', _EVERY_TYPE)
+def test_every_algorithm_runs_on_either_axis(kind):
+  by_rounds, by_horizon = _config(kind, rounds=7), _config(kind, horizon=100)
+  assert (by_rounds.run.rounds, by_rounds.run.horizon) == (7, None)
+  assert (by_horizon.run.rounds, by_horizon.run.horizon) == (None, 100)
+  assert by_rounds.num_rounds == 7
+  queries = kind().queries_per_round
+  assert by_horizon.num_rounds == (queries and -(-100 // queries))
+  for config in (by_rounds, by_horizon):
+    assert record.from_tree(record.to_tree(config)) == config
+
+
+@pytest.mark.parametrize('kind', _EVERY_TYPE)
+def test_only_ceal_takes_rounds_and_a_horizon(kind):
+  if kind is algorithms.CealConfig:
+    assert _config(kind, rounds=7, horizon=100).num_rounds == 7
+    return
+  with pytest.raises(
+      ValueError, match='rounds must not be given with horizon.*found 7 and 100'
+  ):
+    _config(kind, rounds=7, horizon=100)
 
 
 @pytest.mark.parametrize('horizon, local_steps, num_rounds', [
@@ -113,7 +143,8 @@ def test_num_rounds_of_a_rival_counts_the_last_one_cut_short(
     horizon, local_steps, num_rounds
 ):
   settings = experiment.ExperimentConfig(
-      _SCALED, algorithms.FedPaqConfig(horizon, local_steps=local_steps)
+      _SCALED, algorithms.FedPaqConfig(local_steps),
+      run=experiment.RunConfig(horizon=horizon),
   )
   assert settings.num_rounds == num_rounds
 
@@ -128,11 +159,21 @@ def test_num_rounds_of_ceal_is_known_to_the_run_alone():
 @pytest.mark.parametrize('task', ['scaled_regression', 'mnist_logistic'])
 def test_regret_is_exact_by_default_where_f_is_a_formula(kind, task):
   settings = experiment.ExperimentConfig(experiment.TaskConfig(task), kind())
-  assert settings.algorithm.regret_every == 1
-  assert settings.algorithm.counts_regret
+  assert settings.run.regret_every == 1
+  assert settings.counts_regret
   thinned = experiment.replace_settings(settings, regret_every=25)
-  assert thinned.algorithm.regret_every == 25
-  assert thinned.algorithm.counts_regret
+  assert thinned.run.regret_every == 25
+  assert thinned.counts_regret
+
+
+@pytest.mark.parametrize('kind', [
+    algorithms.LocalUpdateConfig, algorithms.MamlConfig, algorithms.EpochsConfig
+])
+def test_regret_of_local_update_is_counted_if_asked_for(kind):
+  settings = experiment.ExperimentConfig(_SCALED, kind())
+  assert not settings.counts_regret
+  assert 'regret_every' not in record.to_tree(settings)['algorithm']
+  assert experiment.replace_settings(settings, regret_every=1).counts_regret
 
 
 @pytest.mark.parametrize('kind', _HORIZON_TYPES)
@@ -140,14 +181,12 @@ def test_regret_is_not_counted_where_f_is_no_formula(kind):
   settings = experiment.ExperimentConfig(
     experiment.TaskConfig('digits'), kind()
   )
-  assert settings.algorithm.regret_every is None
-  assert not settings.algorithm.counts_regret
+  assert settings.run.regret_every is None
+  assert not settings.counts_regret
   with pytest.raises(
       ValueError, match='regret_every .*ignored: .*digits .*found 25'
   ):
-    experiment.ExperimentConfig(
-        experiment.TaskConfig('digits'), kind(regret_every=25)
-    )
+    experiment.replace_settings(settings, regret_every=25)
 
 
 def test_rates_are_what_lives_in_the_state():

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from baselines.settings import algorithms
+from baselines.settings import experiment
 
 _RIVALS = (
   algorithms.MinibatchSgdConfig,
@@ -33,13 +34,12 @@ def test_defaults_of_the_rivals_are_the_papers():
   assert algorithms.FedPaqConfig().quantization_levels == 3
   assert algorithms.FedPaqConfig().code == 'fixed_width'
   assert algorithms.FedComConfig().server_factor == 10.0
-  assert {kind().horizon for kind in _RIVALS} == {2000}
+  assert {kind.DEFAULT_HORIZON for kind in _RIVALS} == {2000}
 
 
 @pytest.mark.parametrize(
   'kind, wrong, message',
   [
-    (algorithms.CealConfig, {'horizon': 0}, 'horizon must be at least 1'),
     (
       algorithms.CealConfig,
       {'step_size': 0.0},
@@ -121,12 +121,6 @@ def test_defaults_of_the_rivals_are_the_papers():
       {'step_size': None},
       'step_size must be a number',
     ),
-    (algorithms.FedAvgConfig, {'regret_every': 0}, 'regret_every must be at'),
-    (
-      algorithms.FedComConfig,
-      {'regret_every': 41, 'local_steps': 40},
-      'regret_every must be at most local_steps, 40, found 41',
-    ),
     (
       algorithms.CealConfig,
       {'epoch_length': 'oracle', 'first_stage': 2},
@@ -158,7 +152,7 @@ def test_refused(kind, wrong, message):
 @pytest.mark.parametrize('kind', [*_RIVALS, algorithms.CealConfig])
 def test_rates_are_settings_of_the_type(kind):
   names = {field.name for field in dataclasses.fields(kind)}
-  assert set(kind.RATES) | set(kind.OBSERVED) <= names
+  assert set(kind.RATES) <= names
 
 
 def test_clients_move_between_queries_in_the_local_methods_alone():
@@ -172,11 +166,25 @@ def test_clients_move_between_queries_in_the_local_methods_alone():
 
 def test_ceal_has_columns_of_its_own():
   own = set(algorithms.CealConfig().extra_columns)
-  assert own > set(algorithms.FedAvgConfig().extra_columns)
+  assert not algorithms.FedAvgConfig().extra_columns
   assert {'epoch', 'stage', 'stepped', 'threshold', 'rounding_norm'} <= own
 
 
+def _scaled(algorithm, **run):
+  return experiment.ExperimentConfig(
+      experiment.TaskConfig('scaled_regression'), algorithm,
+      run=experiment.RunConfig(**run),
+  )
+
+
 def test_clients_that_stay_are_counted_exactly_whatever_regret_every_is():
-  algorithms.FedAvgConfig(regret_every=40, local_steps=40)
-  algorithms.MinibatchSgdConfig(regret_every=41, local_steps=40)
-  algorithms.CealConfig(regret_every=10**6)
+  _scaled(algorithms.FedAvgConfig(40), regret_every=40)
+  _scaled(algorithms.MinibatchSgdConfig(40), regret_every=41)
+  _scaled(algorithms.CealConfig(), regret_every=10**6)
+  for moving in (algorithms.FedComConfig(40), algorithms.LocalUpdateConfig(
+      theta='1:40'
+  )):
+    with pytest.raises(
+        ValueError, match='regret_every must be at most 40, .* found 41'
+    ):
+      _scaled(moving, regret_every=41)

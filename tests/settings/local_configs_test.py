@@ -12,7 +12,7 @@ def test_defaults_are_the_papers_algorithm():
   assert config.step_options == {
       'optimizer': 'sgd', 'proximal_strength': 0.0, 'step_factors': None
   }
-  assert config.num_steps == 10 and config.extra_columns == ()
+  assert config.num_steps == 10
 
 
 def test_loss_before_training_is_full_where_rates_decay_by_it():
@@ -53,10 +53,9 @@ def test_step_factors_are_numbers_for_each_step():
         ('grid_coordinate', 2, 'signed_unary'),
     ],
 )
-def test_quantizers_have_a_code_and_a_column(kind, name, resolution, code):
+def test_quantizers_have_a_code(kind, name, resolution, code):
   config = kind(uplink_quantizer=name, quantizer_resolution=resolution)
   assert config.quantizer_code == code
-  assert config.extra_columns == ('uplink_bits',)
 
 
 @pytest.mark.parametrize(

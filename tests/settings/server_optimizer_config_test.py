@@ -3,6 +3,7 @@
 import pytest
 
 from baselines.settings import rates
+from tff_localupdate import optimizer_settings
 
 
 @pytest.mark.parametrize('rate', [-0.1, float('nan')])
@@ -11,13 +12,14 @@ def test_rates_refused(rate):
     rates.ServerOptimizerConfig(server_learning_rate=rate)
 
 
-@pytest.mark.parametrize('name', rates.OPTIMIZER_DEFAULTS)
+@pytest.mark.parametrize('name', optimizer_settings.SERVER)
 def test_own_settings_take_defaults_and_others_stay_none(name):
   optimizer = rates.ServerOptimizerConfig(server_optimizer=name)
-  for other, defaults in rates.OPTIMIZER_DEFAULTS.items():
-    for setting, default in defaults.items():
-      expected = default if other == name else None
-      assert getattr(optimizer, setting) == expected
+  for other, settings in optimizer_settings.SERVER.items():
+    for setting, own in settings.items():
+      full = f'{"server" if other == "sgd" else other}_{setting}'
+      expected = own.default if other == name else None
+      assert getattr(optimizer, full) == expected
 
 
 def test_yogi_defaults_are_the_papers():

@@ -12,7 +12,8 @@ from baselines.sweeps import status
 
 _BASE = experiment.ExperimentConfig(run=experiment.RunConfig(rounds=40))
 _CEAL = experiment.ExperimentConfig(
-    experiment.TaskConfig('scaled_regression'), algorithms.CealConfig(500)
+    experiment.TaskConfig('scaled_regression'), algorithms.CealConfig(),
+    run=experiment.RunConfig(horizon=500),
 )
 
 

@@ -2,14 +2,13 @@
 
 import pytest
 
-from baselines.regret import known_objectives
 from baselines.regret import objectives
 from baselines.settings import experiment
 from baselines.tasks import registry
 
 
 def test_known_tasks_are_those_of_paper_2():
-  known = [name for name in registry.TASKS if known_objectives.is_known(name)]
+  known = [name for name in registry.TASKS if registry.TASKS[name].objective]
   assert sorted(known) == ['mnist_logistic', 'scaled_regression']
 
 
@@ -19,10 +18,10 @@ def test_known_tasks_are_those_of_paper_2():
 ])
 def test_objective_is_built_from_the_task(name, kind):
   task = registry.build_task(experiment.TaskConfig(name))
-  assert isinstance(known_objectives.build_objective(task), kind)
+  assert isinstance(objectives.build_objective(task), kind)
 
 
 def test_other_tasks_have_none():
   task = registry.build_task(experiment.TaskConfig('linear_regression'))
   with pytest.raises(KeyError):
-    known_objectives.build_objective(task)
+    objectives.build_objective(task)
