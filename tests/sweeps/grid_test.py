@@ -297,7 +297,7 @@ def test_variants_in_order_each_with_the_lists_of_all():
   )
   assert _names(configs) == ['fed_avg'] * 2 + ['ceal'] * 2
   assert [c.algorithm.step_size for c in configs] == [1.0, 2.0, 1.0, 2.0]
-  assert {c.algorithm.horizon for c in configs} == {60}
+  assert {c.run.horizon for c in configs} == {60}
   assert configs[0].algorithm.local_steps == 20
 
 
