@@ -213,13 +213,15 @@ def main(arguments: list[str]) -> int:
   return _EXIT_CODES.get(outcome.status, command.INTERRUPTED)
 
 
-def _execute(plan: plan_lib.Plan, tensorboard: bool) -> summary.RunSummary:
+def _execute(
+    plan: plan_lib.Plan, tensorboard: bool, *, may_exit: bool = True
+) -> summary.RunSummary:
   """Does what is left to do of a plan, and reads the outcome."""
   if plan.stage == plan_lib.DONE:
     plan.folder.adopt_config(plan.config)
     return summary.summarize(plan.config, plan.folder)
   command.report(f'run folder {plan.folder.path} ({plan.stage})')
-  with stopping.Interruption() as interruption:
+  with stopping.Interruption(may_exit=may_exit) as interruption:
     with command.announced():
       from baselines.run import loop
     return loop.run_experiment(

@@ -71,7 +71,14 @@ class Interruption:
 
   _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-  def __init__(self):
+  def __init__(self, *, may_exit: bool = True):
+    """Makes one.
+
+    Args:
+      may_exit: Whether a later signal ends the process even where Python cannot
+        run the former handler. Not in a notebook, which holds more than a run.
+    """
+    self._may_exit = may_exit
     self.requested = False
     self._asked = 0.0
     self._former = {}
@@ -80,7 +87,9 @@ class Interruption:
   def __enter__(self) -> 'Interruption':
     # Python lets only the main thread set handlers.
     if threading.current_thread() is threading.main_thread():
-      self._stack.enter_context(_watching(self._SIGNALS))
+      self._stack.enter_context(
+          _watching(self._SIGNALS, self._may_exit)
+      )
       for number in self._SIGNALS:
         self._former[number] = signal.signal(number, self._request)
     return self
@@ -103,12 +112,14 @@ class Interruption:
 
 
 @contextlib.contextmanager
-def _watching(numbers: Sequence[int]) -> Iterator[None]:
+def _watching(numbers: Sequence[int], may_exit: bool) -> Iterator[None]:
   """Looks after signals in a thread: handlers wait for the round at work."""
   reader, writer = os.pipe()
   os.set_blocking(writer, False)
   former = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-  thread = threading.Thread(target=_watch, args=(reader, numbers), daemon=True)
+  thread = threading.Thread(
+      target=_watch, args=(reader, numbers, may_exit), daemon=True
+  )
   thread.start()
   try:
     yield
@@ -119,7 +130,7 @@ def _watching(numbers: Sequence[int]) -> Iterator[None]:
     os.close(reader)
 
 
-def _watch(reader: int, numbers: Sequence[int]) -> None:
+def _watch(reader: int, numbers: Sequence[int], may_exit: bool) -> None:
   asked = None
   while received := os.read(reader, 1):
     number = received[0]
@@ -128,7 +139,7 @@ def _watch(reader: int, numbers: Sequence[int]) -> None:
     now = time.monotonic()
     if asked is not None and now - asked >= _SECONDS_OF_ONE_REQUEST:
       # Time for the former handler, if Python gets to run it.
-      if not select.select([reader], [], [], _SECONDS_TO_END)[0]:
+      if may_exit and not select.select([reader], [], [], _SECONDS_TO_END)[0]:
         os._exit(128 + number)  # pylint: disable=protected-access
     elif asked is None:
       asked = now

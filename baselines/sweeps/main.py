@@ -88,7 +88,7 @@ def sweep(
   folder = command.user_path('output_dir', output.output_dir)
   runner.check_folder(folder, None)
   with contextlib.nullcontext() if progress else command.silence():
-    outcomes = _run_points(configs, folder, output)
+    outcomes = _run_points(configs, folder, output, may_exit=False)
   if _exit_code(outcomes) == command.INTERRUPTED:
     raise run_main.Interrupted(
         f'The sweep was interrupted; its runs are saved in {folder}.'
@@ -178,8 +178,10 @@ def _run_points(
     configs: Sequence[experiment.ExperimentConfig],
     folder: pathlib.Path,
     output: commands.SweepOutputConfig,
+    *,
+    may_exit: bool = True,
 ) -> list[summary.RunSummary]:
-  with stopping.Interruption() as interruption:
+  with stopping.Interruption(may_exit=may_exit) as interruption:
     return runner.run_points(
         configs, folder, interruption, tensorboard=output.tensorboard,
         workbench_fn=run_main.shared_workbench,

@@ -2,7 +2,9 @@
 
 import io
 import sys
+import types
 
+from baselines import command
 from baselines.run import recorder
 from baselines.run import records
 from baselines.settings import algorithms
@@ -109,3 +111,35 @@ def test_bar_is_moved_by_queries(monkeypatch):
   shown.close()
   text = terminal.getvalue()
   assert '200/200' in text and 'regret=100' in text
+
+
+class _Shell:
+  config = {'IPKernelApp': {}}
+
+
+def test_notebook_gets_a_bar_though_it_is_no_terminal(monkeypatch, capsys):
+  module = types.ModuleType('IPython')
+  module.get_ipython = lambda: _Shell
+  monkeypatch.setitem(sys.modules, 'IPython', module)
+  shown = recorder.Progress(50, 0, 'run')
+  for row in _rows(50):
+    shown.update(row)
+  shown.close()
+  text = capsys.readouterr().err
+  assert '50/50' in text and 'loss=0.0392' in text and '\r' in text
+  assert 'round 5/50' not in text
+
+
+def test_silence_holds_for_bars_and_lines(monkeypatch, capsys):
+  terminal = _Terminal()
+  for stream in (terminal, sys.stderr):
+    monkeypatch.setattr(sys, 'stderr', stream)
+    with command.silence():
+      shown = recorder.Progress(50, 0, 'run')
+      for row in _rows(50):
+        shown.update(row)
+      shown.report('client work ran on CPU:0')
+      shown.close()
+  assert not terminal.getvalue() and not capsys.readouterr().err
+  command.report('heard again')
+  assert capsys.readouterr().err == 'heard again\n'

@@ -101,7 +101,7 @@ def test_handlers_are_given_back_without_a_signal():
 
 _BUSY = """
 import hashlib
-from baselines.experiment import stopping
+from baselines.run import stopping
 
 with stopping.Interruption():
   print('ready', flush=True)

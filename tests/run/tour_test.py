@@ -1,5 +1,6 @@
 """docs/tour.ipynb runs from top to bottom, as a user would run it."""
 
+import json
 import os
 import pathlib
 import time
@@ -10,6 +11,7 @@ _WHY = 'scripts/test.sh installs the optional parts that run a notebook'
 nbformat = pytest.importorskip('nbformat', reason=_WHY)
 nbclient = pytest.importorskip('nbclient', reason=_WHY)
 pytest.importorskip('ipykernel', reason=_WHY)
+manager_lib = pytest.importorskip('jupyter_client.manager', reason=_WHY)
 
 _TOUR = pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'tour.ipynb'
 
@@ -23,13 +25,16 @@ def test_outputs_are_not_kept():
     assert not cell.outputs and cell.execution_count is None
 
 
-def test_tour_trains_sweeps_and_plots(tmp_path, monkeypatch):
-  root = str(_TOUR.parents[1])
-  monkeypatch.setenv('PYTHONPATH', root)
-  monkeypatch.setenv('JUPYTER_RUNTIME_DIR', str(tmp_path))
-  monkeypatch.setenv('IPYTHONDIR', str(tmp_path))
-  monkeypatch.setenv('TMPDIR', str(tmp_path))
+@pytest.fixture(autouse=True)
+def _kernel(tmp_path, monkeypatch):
+  """What a kernel writes stays in the folder of the test."""
+  monkeypatch.setenv('PYTHONPATH', str(_TOUR.parents[1]))
+  for name in ('JUPYTER_RUNTIME_DIR', 'IPYTHONDIR', 'TMPDIR'):
+    monkeypatch.setenv(name, str(tmp_path))
   monkeypatch.delenv('MPLBACKEND', raising=False)  # The kernel's own.
+
+
+def test_tour_trains_sweeps_and_plots(tmp_path):
   notebook = nbformat.read(_TOUR, as_version=4)
   started = time.monotonic()
   nbclient.NotebookClient(
@@ -50,3 +55,37 @@ def test_tour_trains_sweeps_and_plots(tmp_path, monkeypatch):
   assert '60/60' in printed and 'round 6/60' not in printed
   # The kernel has ended, and the temporary folders with it.
   assert not [name for name in os.listdir(tmp_path) if 'localupdate' in name]
+
+
+_LONG = """
+import baselines
+baselines.run(
+    rounds=100_000, rounds_per_evaluation=0, model='logistic', theta='1:2',
+    clients_per_round=3, batch_size=4, tensorboard=False, output_dir='long',
+)
+"""
+
+
+def test_interrupted_cell_saves_the_run_and_leaves_the_kernel(tmp_path):
+  manager, client = manager_lib.start_new_kernel(
+      kernel_name='python3', cwd=str(tmp_path)
+  )
+  try:
+    client.execute(_LONG)
+    rows = tmp_path / 'long' / 'metrics.csv'
+    deadline = time.monotonic() + 120
+    while not rows.exists() or rows.read_text().count('\n') < 10:
+      assert time.monotonic() < deadline
+      time.sleep(0.05)
+    manager.interrupt_kernel()
+    reply = client.get_shell_msg(timeout=60)['content']
+    assert (reply['status'], reply['ename']) == ('error', 'Interrupted')
+    assert 'is saved in' in reply['evalue']
+    status = json.loads((tmp_path / 'long' / 'status.json').read_text())
+    assert status['status'] == 'interrupted' and status['round'] >= 8
+    # The kernel still has what it had, and the saved run.
+    client.execute("assert baselines.load('long')['round'][0] >= 8")
+    assert client.get_shell_msg(timeout=60)['content']['status'] == 'ok'
+  finally:
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
