@@ -1,1 +1,1 @@
-"""Tests of the repository itself: layout, imports, lock, BUILD files."""
+"""Tests of the repository itself: layout, imports, lock, BUILD."""

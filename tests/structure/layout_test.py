@@ -88,3 +88,16 @@ def test_no_address_and_no_path_of_one_machine():
 def test_license_is_apache():
   text = (sources.ROOT / 'LICENSE').read_text(encoding='utf-8')
   assert 'Apache License' in text and 'END OF TERMS AND CONDITIONS' in text
+
+
+def test_build_file_names_what_there_is():
+  tree = ast.parse((sources.ROOT / 'BUILD').read_text(encoding='utf-8'))
+  texts = [
+      node.value
+      for node in ast.walk(tree)
+      if isinstance(node, ast.Constant) and isinstance(node.value, str)
+  ]
+  paths = [t for t in texts if re.fullmatch(r'[\w.*/-]+\.\w+|[\w/]+/\*', t)]
+  assert 'tff_localupdate/**/*.py' in paths and 'README.md' in paths
+  for path in paths:
+    assert next(sources.ROOT.glob(path), None), path
