@@ -5,9 +5,9 @@ import pathlib
 from typing import Union
 import zipfile
 
-# What a killed process may leave behind; of no meaning to anybody.
+# What a killed process may leave behind; it has no meaning.
 PARTIAL_SUFFIX = '.partial'
-# What NumPy raises of an `.npz` file that is damaged.
+# What NumPy raises for an `.npz` file that is damaged.
 DAMAGED_ARCHIVE = (
     zipfile.BadZipFile,
     ValueError,

@@ -32,7 +32,7 @@ def parse_shard(text: str) -> tuple[int, int]:
   """Returns (i, n) of `i/n`, 1 <= i <= n.
 
   Raises:
-    ValueError: If `text` is none.
+    ValueError: If `text` has another form.
   """
   first, _, second = text.partition('/')
   if not (first.isdecimal() and second.isdecimal()):
@@ -56,7 +56,7 @@ def shard_of(
     text: `i/n`; None for all.
 
   Raises:
-    ValueError: If `text` is none.
+    ValueError: If `text` has another form.
   """
   if text is None:
     return list(points)
