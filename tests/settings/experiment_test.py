@@ -1,44 +1,13 @@
-"""Settings of an experiment: defaults filled in, nonsense refused."""
+"""Settings of an experiment: what is filled in where nothing is given."""
 
 import dataclasses
 
-import numpy as np
 import pytest
 
 from baselines.settings import algorithms
 from baselines.settings import experiment
 from baselines.settings import record
 from baselines.settings import schema
-
-
-def test_setting_names_are_unique():
-  names = [
-      field.name
-      for component in experiment.ExperimentConfig().components.values()
-      for field in dataclasses.fields(component)
-  ]
-  assert len(set(names)) == len(names)
-
-
-@pytest.mark.parametrize('wrong, message', [
-    ({'batch_size': 0}, 'batch_size must be at least 1, found 0'),
-    ({'rounds': 0}, 'rounds must be at least 1'),
-    ({'sampling_seed': 2**63}, 'sampling_seed must be less than 92233720368'),
-    ({'model_seed': 2**64}, 'model_seed must be less than 92233720368'),
-    ({'sampling_seed': True}, 'sampling_seed must be a whole number'),
-    ({'sampling_seed': 1.0}, 'sampling_seed must be a whole number'),
-    ({'dtype': 'float16'}, 'dtype must be one of float32, float64'),
-    ({'divergence_factor': 0.5}, 'divergence_factor must be 0 or greater than'),
-])
-def test_run_refused(wrong, message):
-  with pytest.raises(ValueError, match=message):
-    experiment.RunConfig(**wrong)
-
-
-def test_numpy_seed_equals_python_seed_and_zero_is_a_seed():
-  assert experiment.RunConfig(
-    sampling_seed=np.int64(0)
-  ) == experiment.RunConfig(sampling_seed=0)
 
 
 def test_replace_settings_finds_components_and_checks_again():
@@ -51,26 +20,6 @@ def test_replace_settings_finds_components_and_checks_again():
     experiment.replace_settings(changed, rounds=0)
   with pytest.raises(ValueError, match='round would be ignored: algo'):
     experiment.replace_settings(changed, round=1)
-
-
-@pytest.mark.parametrize('devices', [
-    'foo', 'GPU', 'CPU:0,', 'CPU:0,cpu:0', 'auto,GPU:0',
-])
-def test_what_names_no_devices_is_refused(devices):
-  with pytest.raises(ValueError, match=f"devices must .* found '{devices}'"):
-    experiment.ExecutionConfig(devices=devices)
-
-
-@pytest.mark.parametrize('devices', [
-    'auto', 'gpu:1, GPU:0', '/device:CPU:0',
-])
-def test_names_of_devices(devices):
-  assert experiment.ExecutionConfig(devices=devices).devices == devices
-
-
-def test_algorithm_of_unknown_type_is_refused():
-  with pytest.raises(ValueError, match='algorithm must be a config'):
-    experiment.ExperimentConfig(algorithm=experiment.RunConfig())
 
 
 _HORIZON_TYPES = [
@@ -97,11 +46,6 @@ def test_horizon_is_the_default_of_paper_2_without_a_server_optimizer(kind):
   assert settings.run.horizon == 2000
   assert settings.server_optimizer is None
   assert 'server_optimizer' not in settings.components
-  name = algorithms.algorithm_name(kind())
-  with pytest.raises(ValueError, match=f'server_optimizer .*ignored by {name}'):
-    experiment.ExperimentConfig(
-        _SCALED, kind(), experiment.ServerOptimizerConfig()
-    )
 
 
 _EVERY_TYPE = [entry.config_type for entry in algorithms.ALGORITHMS.values()]
@@ -123,17 +67,6 @@ def test_every_algorithm_runs_on_either_axis(kind):
   assert by_horizon.num_rounds == (queries and -(-100 // queries))
   for config in (by_rounds, by_horizon):
     assert record.from_tree(record.to_tree(config)) == config
-
-
-@pytest.mark.parametrize('kind', _EVERY_TYPE)
-def test_only_ceal_takes_rounds_and_a_horizon(kind):
-  if kind is algorithms.CealConfig:
-    assert _config(kind, rounds=7, horizon=100).num_rounds == 7
-    return
-  with pytest.raises(
-      ValueError, match='rounds must not be given with horizon.*found 7 and 100'
-  ):
-    _config(kind, rounds=7, horizon=100)
 
 
 @pytest.mark.parametrize('horizon, local_steps, num_rounds', [
@@ -183,10 +116,6 @@ def test_regret_is_not_counted_where_f_is_no_formula(kind):
   )
   assert settings.run.regret_every is None
   assert not settings.counts_regret
-  with pytest.raises(
-      ValueError, match='regret_every .*ignored: .*digits .*found 25'
-  ):
-    experiment.replace_settings(settings, regret_every=25)
 
 
 def test_rates_are_what_lives_in_the_state():
@@ -203,11 +132,6 @@ def test_rates_are_what_lives_in_the_state():
       'fed_paq': {'step_size': 0.1},
       'fed_com': {'step_size': 0.1, 'server_factor': 10.0},
   }
-
-
-def test_initial_point_refused():
-  with pytest.raises(ValueError, match='initial_point must be one of model, z'):
-    experiment.RunConfig(initial_point='one')
 
 
 def test_find_setting_names_the_component():
@@ -239,3 +163,23 @@ def test_algorithm_of_ones_own_needs_no_choice_of_losses(monkeypatch):
       'client_learning_rate': 0.1, 'server_learning_rate': 0.05
   }
   assert found.run.rounds == 100
+
+
+def test_task_defaults_are_filled_in():
+  task = experiment.TaskConfig(task='digits')
+  assert dataclasses.asdict(task) == {
+      'task': 'digits',
+      'model': 'cnn',
+      'data_source': 'embedded',
+      'data_dir': None,
+      'data_seed': 1,
+  }
+  assert experiment.TaskConfig(task='emnist_digits').data_seed is None
+
+
+def test_spellings_of_a_folder_are_one():
+  configs = {
+      experiment.TaskConfig('femnist', data_source='cache', data_dir=text)
+      for text in ('a/b', './a/b', 'a/b/', 'a//b', 'a/c/../b')
+  }
+  assert len(configs) == 1

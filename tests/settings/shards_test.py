@@ -1,20 +1,8 @@
-"""Settings of the commands: where results go, and which part runs."""
+"""Shards are runs of neighbours that make up the whole."""
 
 import pytest
 
 from baselines.settings import commands
-
-
-def test_figure_of_an_unknown_format_is_refused_before_the_work():
-  with pytest.raises(ValueError, match="figure must end in .*'a.jpeg2'"):
-    commands.SweepOutputConfig(figure='a.jpeg2')
-  for ending in commands.FIGURE_ENDINGS:
-    assert commands.SweepOutputConfig(figure=f'a{ending}').figure
-
-
-def test_figure_of_a_part_is_refused():
-  with pytest.raises(ValueError, match='figure would be ignored: shard'):
-    commands.SweepOutputConfig(shard='1/2', figure='a.png')
 
 
 @pytest.mark.parametrize('num_points', [0, 1, 7, 8, 25])
