@@ -233,6 +233,18 @@ def unflatten_state(like: Any, leaves: list[np.ndarray]) -> Any:
   return tf.nest.pack_sequence_as(like, tensors)
 
 
+def _initial(
+    config: experiment.ExperimentConfig, workbench: workbench_lib.Workbench
+) -> Saved:
+  """Returns what a new run starts with."""
+  regret = workbench.tools(config).regret
+  return Saved(
+      workbench.initial_state(config),
+      Counts(),
+      regret.initial_state() if regret else (),
+  )
+
+
 def load_weights(
     config: experiment.ExperimentConfig,
     folder: folder_lib.RunFolder,
@@ -244,13 +256,9 @@ def load_weights(
   Those that the run starts with if there is none. Trainable weights come first;
   see `named_leaves` for the names.
   """
-  tools = workbench.tools(config)
-  counted = tools.regret.initial_state() if tools.regret else ()
-  start = find_start(
-      config, folder, (workbench.initial_state(config), counted),
-      lambda *unused: False, report,
-  )
-  weights = tools.process.get_model_weights(start.state[0])
+  start = find_start(config, folder, _initial(config, workbench), report)
+  process = workbench.tools(config).process
+  weights = process.get_model_weights(start.saved.state)
   return {
       **named_leaves(weights.trainable),
       **named_leaves(weights.non_trainable, 'non_trainable/'),
@@ -334,12 +342,7 @@ def _run_locked(
 ) -> None:
   """Runs from where the folder is to where the run ends or is stopped."""
   tools = workbench.tools(config)
-  initial = Saved(
-      workbench.initial_state(config),
-      Counts(),
-      tools.regret.initial_state() if tools.regret else (),
-  )
-  start = find_start(config, folder, initial)
+  start = find_start(config, folder, _initial(config, workbench))
   with recorder_lib.Recorder(
       config, folder, start.rows, tensorboard=tensorboard
   ) as recorder:
