@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from baselines.algorithms import driver as driver_lib
 from baselines.run import data
 from baselines.run import folder
 from baselines.run import loop
@@ -135,6 +136,44 @@ def test_representative_clients_by_the_clients_of_a_round(workbench, tmp_path):
   assert _column(rows, 'client_decays') == [0, 0, 0, 1, 1, 1, 2, 2]
 
 
+def test_runs_that_share_a_workbench_decay_by_their_own_settings(
+    workbench, tmp_path
+):
+  rates = []
+  for i, changes in enumerate((
+      {}, {'client_decay': 0.25, 'server_decay': 0.4}, {'patience': 1},
+  )):
+    settings = _settings(rounds=5, **{**_DECAY, **changes})
+    rows = _run(workbench, settings, tmp_path / str(i))
+    rates.append([_column(rows, name) for name in _RATES])
+  # After round W + P = 4 or 3.
+  expected = [
+      ([0.05] * 4 + [0.025], [0.1] * 4 + [0.08]),
+      ([0.05] * 4 + [0.0125], [0.1] * 4 + [0.04]),
+      ([0.05] * 3 + [0.025] * 2, [0.1] * 3 + [0.08] * 2),
+  ]
+  np.testing.assert_allclose(rates, expected, rtol=1e-14)
+
+
+def test_runs_that_share_a_workbench_count_their_own_clients(
+    workbench, tmp_path
+):
+  decays = []
+  for num_clients in (4, 7):
+    settings = _settings(
+        rounds=8, decay_rule='callback', representative_clients=7,
+        min_improvement=100.0,
+    )
+    settings = experiment.replace_settings(
+      settings, clients_per_round=num_clients
+    )
+    rows = _run(workbench, settings, tmp_path / str(num_clients))
+    assert _column(rows, 'clients_used') == [num_clients] * 8
+    decays.append(_column(rows, 'client_decays'))
+  # W = P = C = 2, then 1, with which each round after the first is a bad one.
+  assert decays == [[0, 0, 0, 1, 1, 1, 2, 2], [0, 1, 2, 3, 4, 5, 6, 7]]
+
+
 def test_epochs_take_all_examples_of_each_client(workbench, tmp_path):
   algorithm = algorithms.EpochsConfig(num_epochs=2)
   settings = _settings(algorithm, rounds=2)
@@ -237,3 +276,40 @@ def test_options_of_local_steps_reach_the_clients(workbench, tmp_path):
   # step is half of gamma.
   assert len({norms[0], norms[2], norms[3], norms[4]}) == 4
   np.testing.assert_allclose(norms[4], norms[5], rtol=1e-14)
+
+
+def _drawn_cohort(workbench, settings):
+  """The data of round 1 by sampling seed 1, whatever the seed of the run."""
+  run, driver = settings.run, workbench.tools(settings).driver
+  drawn = data.draw_cohort(
+      workbench.task(settings.task).population, seed=1, round_num=1,
+      clients_per_round=run.clients_per_round, num_steps=2,
+      batch_size=run.batch_size, full=settings.algorithm.needs_all_examples,
+  )
+  return driver.cohort(
+      driver_lib.CohortData(drawn.batches, drawn.num_examples, drawn.examples)
+  )
+
+
+@pytest.mark.parametrize('changes', [
+    {}, {'server_schedule': 'steps', 'server_schedule_steps': '2:0.5'}, _DECAY,
+], ids=['constant', 'schedule', 'decay'])
+def test_rounding_is_drawn_by_the_sampling_seed(workbench, changes):
+  algorithm = algorithms.LocalUpdateConfig(
+      theta='1:2', uplink_quantizer='qsgd', quantizer_resolution=5.0
+  )
+  settings = _settings(algorithm, **changes)
+  tools, cohort = workbench.tools(settings), _drawn_cohort(workbench, settings)
+  points = []
+  for seed in (5, 5, 6):
+    state = workbench.initial_state(
+        experiment.replace_settings(settings, sampling_seed=seed)
+    )
+    inner = state.process if changes else state
+    assert int(inner.aggregator.seed) == seed
+    # Weights, rates and data are the same: only the rounding is drawn anew.
+    after, _ = tools.program.next(state, cohort)
+    weights = tools.process.get_model_weights(after).trainable
+    points.append(np.concatenate([np.ravel(w) for w in weights]))
+  np.testing.assert_array_equal(points[0], points[1])
+  assert (points[0] != points[2]).sum() > 100  # Of 650 weights.

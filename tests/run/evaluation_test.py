@@ -97,7 +97,8 @@ def test_empty_clients_do_not_count():
 
 def test_test_loss_and_weighted_accuracy():
   # Outputs 0.4, -0.3, -0.1 and 0.1; labels have the weights 1, 2, 2 and 1.
-  test = [([[2, -1], [-1, 1]], [0, 1]), ([[1, 1], [1, 0]], [1, 0])]
+  # Of clients of unequal sizes, whose own means would count otherwise.
+  test = [([[2, -1], [-1, 1], [1, 1]], [0, 1, 1]), ([[1, 0]], [0])]
   result = _evaluate(_CLIENTS, test=test, accuracy_fn=_sign_accuracy)
   outputs = np.array([0.4, -0.3, -0.1, 0.1])
   signs = np.array([-1, 1, 1, -1])
@@ -105,7 +106,7 @@ def test_test_loss_and_weighted_accuracy():
       np.log1p(np.exp(-signs * outputs)).mean(), abs=1e-12
   )
   assert result.test_accuracy == 0.0
-  test[1][1][1] = 1
+  test[1][1][0] = 1
   result = _evaluate(_CLIENTS, test=test, accuracy_fn=_sign_accuracy)
   assert result.test_accuracy == pytest.approx(2 / 7)
 

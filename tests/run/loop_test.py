@@ -3,22 +3,29 @@
 import dataclasses
 import os
 import random
+import re
 import signal
 import time
+import types
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from baselines import command
 from baselines import files
+from baselines.algorithms import driver as driver_lib
 from baselines.run import data
 from baselines.run import folder
 from baselines.run import loop
 from baselines.run import plan
+from baselines.run import recorder as recorder_lib
 from baselines.run import records
 from baselines.run import stopping
 from baselines.run import workbench as workbench_lib
+from baselines.settings import algorithms
 from baselines.settings import experiment
+from tests.algorithms import driver_cases as cases
 from tff_localupdate import execution
 
 _ROUNDS = 10
@@ -35,8 +42,8 @@ _CONFIG = experiment.ExperimentConfig(
 )
 
 
-def _rows(path):
-  return records.read_rows(path / 'metrics.csv', records.columns_of(_CONFIG))
+def _rows(path, settings=_CONFIG):
+  return records.read_rows(path / 'metrics.csv', records.columns_of(settings))
 
 
 class _Killed(BaseException):
@@ -57,9 +64,9 @@ def _run(workbench, path, **changes):
     )
 
 
-def _numbers(path):
+def _numbers(path, settings=_CONFIG):
   """All that must not depend on how the run went: rows and last weights."""
-  rows = _rows(path)
+  rows = _rows(path, settings)
   kept = [
       {k: v for k, v in row.items() if k not in records.MACHINE_COLUMNS}
       for row in rows
@@ -114,6 +121,140 @@ def test_evaluation_is_of_the_model_after_the_round(
   assert straight[0][10]['population_loss'] == repr(evaluation.population_loss)
 
 
+def _assert_drawn(tools, settings, rounds, draw_steps, **arguments):
+  """Checks the cohorts of rounds that were watched against plain draws."""
+  for round_num, done in enumerate(rounds, 1):
+    drawn = data.draw_cohort(
+        tools.task.population, seed=settings.run.sampling_seed,
+        round_num=round_num, clients_per_round=settings.run.clients_per_round,
+        batch_size=settings.run.batch_size, **draw_steps(done.before),
+        **arguments,
+    )
+    expected = tools.driver.cohort(driver_lib.CohortData(
+        drawn.batches, drawn.num_examples, drawn.examples, drawn.batch_sizes
+    ))
+    tf.nest.assert_same_structure(done.cohort, expected)
+    tf.nest.map_structure(np.testing.assert_array_equal, done.cohort, expected)
+
+
+@pytest.mark.parametrize('algorithm, changes, num_steps, arguments', [
+    (_CONFIG.algorithm, {}, 2, {}),
+    (
+        _CONFIG.algorithm, {'client_sampling': 'iid'}, 2,
+        {'client_sampling': 'iid'},
+    ),
+    (
+        _CONFIG.algorithm, {'loss_before_training': 'full'}, 2, {'full': True}
+    ),
+    (algorithms.EpochsConfig(num_epochs=2), {}, None, {'num_epochs': 2}),
+])
+def test_rounds_work_on_the_draws_of_their_number_and_the_sampling_seed(
+    workbench, tmp_path, algorithm, changes, num_steps, arguments
+):
+  changes = {'sampling_seed': 7, 'model_seed': 3, 'rounds': 3, **changes}
+  settings = experiment.replace_settings(
+      dataclasses.replace(_CONFIG, algorithm=algorithm), **changes
+  )
+  planned = plan.plan_run(settings, str(tmp_path))
+  with cases.watched() as rounds:
+    loop.run_experiment(
+        planned, workbench, stopping.Interruption(), tensorboard=False
+    )
+  tools = workbench.tools(settings)
+  if num_steps is None:  # Two passes of the client with the most examples.
+    num_steps = 2 * -(-int(tools.task.train.sizes.max()) // 4)
+  assert len(rounds) == 3
+  _assert_drawn(
+      tools, settings, rounds, lambda _: {'num_steps': num_steps}, **arguments
+  )
+
+
+@pytest.fixture(scope='module', name='horizon_folder')
+def _horizon_folder(tmp_path_factory):
+  return tmp_path_factory.mktemp('horizon')
+
+
+@pytest.fixture(scope='module', name='horizon_runs')
+def _horizon_runs(horizon_folder):
+  """Watched: local steps, and queries of one point, as many as rounds ask."""
+  return {
+      name: cases.run(cases.settings(name), horizon_folder / name)
+      for name in ('fed_avg', 'ceal')
+  }
+
+
+def test_rounds_of_a_size_of_their_own_are_drawn_as_their_state_asks(
+    horizon_runs
+):
+  done = horizon_runs['ceal']
+  tools = cases.workbench().tools(done.config)
+
+  def draw_steps(state):
+    return {
+        'num_steps': tools.driver.samples_needed(state),
+        'num_rows': tools.driver.rows_needed(state),
+    }
+
+  asked = [draw_steps(r.before) for r in done.rounds]
+  assert len({steps['num_steps'] for steps in asked}) > 1
+  assert any(steps['num_steps'] < steps['num_rows'] for steps in asked)
+  _assert_drawn(tools, done.config, done.rounds, draw_steps)
+
+
+@pytest.mark.parametrize('name', ['fed_avg', 'ceal'])
+def test_rows_count_the_queries_and_the_bits_of_their_rounds(
+    horizon_runs, name
+):
+  done = horizon_runs[name]
+  problem = cases.SquaredError(done.config)
+  points, norms = done.points(), done.column('true_gradient_norm')
+  regrets = [problem.value(point) - problem.best for point in points]
+  expected = [0.0, *(e[0] for e in cases.regret_by_loops(problem, done))]
+  every = slice(None)
+  np.testing.assert_allclose(
+      done.column('cumulative_regret', every), expected, rtol=1e-9
+  )
+  np.testing.assert_allclose(
+      done.column('last_regret', every), regrets, rtol=1e-9
+  )
+  assert expected[-1] > 0 and regrets[-1] < regrets[0]
+  np.testing.assert_allclose(
+      done.column('cumulative_uplink_bits'),
+      np.cumsum(done.column('uplink_bits')), rtol=1e-15,
+  )
+  if name == 'ceal':
+    rows = np.arange(len(problem.y))
+    np.testing.assert_allclose(
+        norms,
+        [np.linalg.norm(problem.gradient(p, rows)) for p in points[:-1]],
+        rtol=1e-9,
+    )
+  # Only after the last round, which for CEAL nothing but the state can tell.
+  evaluated = [bool(row['population_loss']) for row in done.rows]
+  assert evaluated == [False] * len(done.rounds) + [True]
+
+
+@pytest.mark.parametrize('name', ['fed_avg', 'ceal'])
+@pytest.mark.parametrize('call', [2, 4])
+def test_killed_it_counts_on_from_what_was_saved(
+    horizon_runs, horizon_folder, tmp_path, name, call
+):
+  def kill(number):
+    if number == call:
+      raise _Killed
+
+  settings = horizon_runs[name].config
+  with pytest.raises(_Killed):
+    cases.run(settings, tmp_path, kill)
+  resumed = cases.run(settings, tmp_path)
+  # Rounds 2, 4, ... are saved.
+  saved = (call - 1) // 2 * 2
+  assert len(resumed.rounds) == len(resumed.rows) - 1 - saved
+  assert _numbers(tmp_path, settings) == _numbers(
+      horizon_folder / name, settings
+  )
+
+
 def test_run_does_not_go_on_with_other_data(workbench, tmp_path, monkeypatch):
   task = workbench.task(_CONFIG.task)
   for digest, is_refused in (('a', False), ('b', True), ('a', False)):
@@ -142,6 +283,70 @@ def test_6_rounds_then_10_equal_10_straight(
   assert (outcome.status, outcome.round) == (folder.FINISHED, 6)
   assert _run(workbench, tmp_path).status == folder.FINISHED
   assert _numbers(tmp_path) == straight
+
+
+def test_rows_are_on_the_disk_before_the_state(
+    workbench, tmp_path, monkeypatch
+):
+  flush, save = recorder_lib.Recorder.flush_to_disk, folder.save
+  done = []
+
+  def flush_(recorder):
+    done.append('rows')
+    flush(recorder)
+
+  def save_(path, round_num, leaves):
+    done.append(round_num)
+    save(path, round_num, leaves)
+
+  monkeypatch.setattr(recorder_lib.Recorder, 'flush_to_disk', flush_)
+  monkeypatch.setattr(folder, 'save', save_)
+  _run(workbench, tmp_path)
+  assert done == ['rows', 3, 'rows', 6, 'rows', 9, 'rows', 10]
+
+
+def test_seconds_are_those_of_the_round_and_of_its_evaluation(
+    workbench, tmp_path, monkeypatch
+):
+  clock, tools = [0.0], workbench.tools(_CONFIG)
+
+  def pass_(seconds):
+    clock[0] += seconds
+
+  monkeypatch.setattr(
+      loop, 'time', types.SimpleNamespace(monotonic=lambda: clock[0])
+  )
+  evaluate, save = tools.evaluator.evaluate, folder.save
+  monkeypatch.setattr(
+      tools.evaluator, 'evaluate', lambda w: pass_(2.0) or evaluate(w)
+  )
+  monkeypatch.setattr(
+      folder, 'save', lambda *args: pass_(100.0) or save(*args)
+  )
+  _patch_next(monkeypatch, lambda call: pass_(5.0 + call))
+  _run(workbench, tmp_path)
+  rows = _rows(tmp_path)
+  times = [records.number(row, 'round_seconds') for row in rows]
+  assert times == [None, *(5.0 + r for r in range(1, 11))]
+  times = [records.number(row, 'evaluation_seconds') for row in rows]
+  assert times == [None if r not in (0, 4, 8, 10) else 2.0 for r in range(11)]
+
+
+def test_what_is_told_on_the_way(workbench, tmp_path, monkeypatch, capsys):
+  driver = workbench.tools(_CONFIG).driver
+  monkeypatch.setattr(
+      driver, 'remark', lambda metrics: f'odd {float(metrics.update_norm)}'
+  )
+  for rounds, first in ((3, 0), (5, 3)):
+    _run(workbench, tmp_path, rounds=rounds)
+    said = capsys.readouterr().err
+    assert said.count('client work ran on CPU') == 1
+    assert ('going on after round' in said) == bool(first)
+    assert not first or f'going on after round {first}' in said
+    norms = [float(row['update_norm']) for row in _rows(tmp_path)[1 + first :]]
+    found = [float(norm) for norm in re.findall(r'odd (\S+)', said)]
+    assert len(found) == rounds - first
+    np.testing.assert_allclose(found, norms, rtol=1e-6)
 
 
 @pytest.mark.parametrize('rounds, said', [(3, True), (4, False)])
@@ -197,6 +402,97 @@ def test_interruption_before_the_start_writes_nothing(workbench, tmp_path):
   assert not os.listdir(tmp_path)
 
 
+def test_interruption_in_the_first_evaluation_trains_no_round(
+    workbench, tmp_path, monkeypatch
+):
+  evaluator = workbench.tools(_CONFIG).evaluator
+  evaluate, interruption = evaluator.evaluate, stopping.Interruption()
+
+  def interrupted(weights):
+    interruption.requested = True
+    return evaluate(weights)
+
+  monkeypatch.setattr(evaluator, 'evaluate', interrupted)
+  outcome = loop.run_experiment(
+      plan.plan_run(_CONFIG, str(tmp_path)), workbench, interruption,
+      tensorboard=False,
+  )
+  assert (outcome.status, outcome.round) == (folder.INTERRUPTED, 0)
+  assert [bool(row['population_loss']) for row in _rows(tmp_path)] == [True]
+  assert not folder.saved_rounds(tmp_path / 'checkpoints')
+
+
+def test_divergence_in_the_first_evaluation_trains_no_round(
+    workbench, tmp_path, monkeypatch
+):
+  evaluator = workbench.tools(_CONFIG).evaluator
+  evaluate = evaluator.evaluate
+  monkeypatch.setattr(
+      evaluator, 'evaluate',
+      lambda w: evaluate(w)._replace(population_loss=float('nan')),
+  )
+  outcome = _run(workbench, tmp_path)
+  assert (outcome.status, outcome.round) == (folder.DIVERGED, 0)
+  assert 'population_loss' in outcome.reason and len(_rows(tmp_path)) == 1
+
+
+def test_run_that_another_process_has_done_meanwhile_is_left_as_it_is(
+    workbench, straight, tmp_path, monkeypatch
+):
+  planned = plan.plan_run(_CONFIG, str(tmp_path))
+  _run(workbench, tmp_path)
+  written = []
+  monkeypatch.setattr(files, 'write_whole', lambda *args: written.append(args))
+  outcome = loop.run_experiment(
+      planned, workbench, stopping.Interruption(), tensorboard=False
+  )
+  assert (outcome.status, outcome.round) == (folder.FINISHED, _ROUNDS)
+  assert not written and _numbers(tmp_path) == straight
+
+
+@pytest.mark.parametrize('tensorboard', [False, True])
+def test_events_are_written_where_they_are_asked_for(
+    workbench, tmp_path, tensorboard
+):
+  planned = plan.plan_run(
+      experiment.replace_settings(_CONFIG, rounds=1), str(tmp_path)
+  )
+  loop.run_experiment(
+      planned, workbench, stopping.Interruption(), tensorboard=tensorboard
+  )
+  assert planned.folder.events_path.exists() == tensorboard
+
+
+def test_what_data_or_builder_refuse_leaves_no_folder(
+    workbench, tmp_path, monkeypatch
+):
+  def refuse(*unused_args):
+    raise ValueError('theta is not to be built.')
+
+  def refuse_data(unused_config):
+    raise command.InputError('too few clients')
+
+  monkeypatch.setattr(
+      workbench_lib.algorithms, 'load_builder', lambda _: refuse
+  )
+  with pytest.raises(command.InputError, match='theta is not to be built'):
+    _run(workbench, tmp_path / 'run', theta='1:7')
+  monkeypatch.setattr(workbench, 'check', refuse_data)
+  with pytest.raises(command.InputError, match='too few clients'):
+    _run(workbench, tmp_path / 'run')
+  assert not os.listdir(tmp_path)
+
+
+def test_bad_input_is_no_failed_run(workbench, tmp_path, monkeypatch):
+  def refuse(unused_config):
+    raise command.InputError('no such data')
+
+  monkeypatch.setattr(workbench, 'initial_state', refuse)
+  with pytest.raises(command.InputError, match='no such data'):
+    _run(workbench, tmp_path)
+  assert folder.RunFolder(tmp_path).read_status() is None
+
+
 @pytest.mark.parametrize('after', [False, True])
 @pytest.mark.parametrize('moment', range(12))
 def test_killed_at_any_write_it_goes_on_with_the_same_numbers(
@@ -236,7 +532,11 @@ def test_killed_in_any_round_it_goes_on_with_the_same_numbers(
     with pytest.raises(_Killed):
       _run(workbench, tmp_path)
   status = folder.RunFolder(tmp_path).read_status()
-  assert status.status == folder.RUNNING
+  # Rounds 3, 6 and 9 are saved.
+  saved = (call - 1) // 3 * 3
+  assert (status.status, status.round) == (folder.RUNNING, saved)
+  kept = folder.saved_rounds(tmp_path / 'checkpoints')
+  assert kept[-1:] == ([saved] if saved else [])
   _run(workbench, tmp_path)
   assert _numbers(tmp_path) == straight
 
@@ -270,7 +570,7 @@ def test_failure_is_recorded_and_the_run_can_go_on(
     workbench, straight, tmp_path, monkeypatch
 ):
   def fail(number):
-    if number == 5:
+    if number == 8:
       raise RuntimeError('no memory\nleft')
 
   with monkeypatch.context() as patch:
@@ -278,7 +578,7 @@ def test_failure_is_recorded_and_the_run_can_go_on(
     with pytest.raises(RuntimeError, match='no memory'):
       _run(workbench, tmp_path)
   status = folder.RunFolder(tmp_path).read_status()
-  assert status == folder.Status('failed', 3, 'no memory left')
+  assert status == folder.Status('failed', 6, 'no memory left')
   _run(workbench, tmp_path)
   assert _numbers(tmp_path) == straight
 
@@ -389,6 +689,24 @@ def test_new_clients_for_each_round_from_a_generator(workbench, tmp_path):
   assert rows[1]['clients_used'] == '200'
   norms = {row['update_norm'] for row in rows[1:]}
   assert len(norms) == 3
+
+
+@pytest.mark.parametrize('ran_on, is_refused', [
+    (('GPU:0', 'CPU:0'), True), (('GPU:0', 'GPU:1'), False),
+])
+def test_required_gpus_must_have_done_all_of_the_work(
+    workbench, tmp_path, monkeypatch, ran_on, is_refused
+):
+  monkeypatch.setattr(
+      execution, 'configure', lambda *_, **__: ('/device:CPU:0',)
+  )
+  monkeypatch.setattr(execution.Program, 'client_devices', ran_on)
+  if is_refused:
+    with pytest.raises(RuntimeError, match='ran on GPU:0, CPU:0'):
+      _run(workbench, tmp_path, require_gpu=True, rounds=1)
+  else:
+    outcome = _run(workbench, tmp_path, require_gpu=True, rounds=1)
+    assert outcome.status == folder.FINISHED
 
 
 def test_required_gpus_must_have_done_the_work(

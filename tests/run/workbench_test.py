@@ -1,5 +1,8 @@
 """Runs share what they can: tasks, programs, evaluators."""
 
+import dataclasses
+import types
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -42,6 +45,104 @@ def test_programs_are_shared_between_rates_and_seeds(
   assert (first.program is other.program) == shared
   assert first.task is other.task
   assert (first.evaluator is other.evaluator) == ('dtype' not in changes)
+
+
+_YOGI = {'server_optimizer': 'yogi', 'server_momentum': None}
+_ADAM = {'server_optimizer': 'adam', 'server_momentum': None}
+_ADAGRAD = {'server_optimizer': 'adagrad', 'server_momentum': None}
+_CANONICAL = {'decay_rule': 'canonical'}
+_CALLBACK = {'decay_rule': 'callback'}
+_INVERSE = {
+    'client_schedule': 'inverse', 'client_schedule_offset': 1.0,
+    'server_schedule': 'inverse', 'server_schedule_offset': 1.0,
+}
+_STEPS = {
+    'client_schedule': 'steps', 'client_schedule_steps': '2:0.5',
+    'server_schedule': 'steps', 'server_schedule_steps': '2:0.5',
+}
+# A program of the first settings must not serve those after any of the changes.
+_COMPILED = [
+    ({}, [
+        {'model': 'cnn'}, {'theta': '1:3'},
+        {'clients_per_round': 11}, {'batch_size': 21}, {'dtype': 'float64'},
+        {'server_momentum': 0.5}, _YOGI, _ADAM, _ADAGRAD,
+        {'client_schedule': 'inverse', 'client_schedule_offset': 1.0},
+        {'server_schedule': 'inverse', 'server_schedule_offset': 1.0},
+        _INVERSE, _STEPS, _CANONICAL, _CALLBACK,
+        {'jit': 'off'}, {'clients': 'loop'}, {'devices': 'CPU:0'},
+        {'require_gpu': True}, {'deterministic': False},
+        {'tensor_float_32': True}, {'fast_paths': False},
+    ]),
+    (_YOGI, [
+        {'yogi_beta_1': 0.8}, {'yogi_beta_2': 0.8}, {'yogi_epsilon': 1e-3},
+        {'yogi_initial_accumulator': 0.2}, {'yogi_bias_correction': False},
+    ]),
+    (_ADAM, [
+        {'adam_beta_1': 0.8}, {'adam_beta_2': 0.8}, {'adam_epsilon': 1e-3},
+        {'adam_initial_accumulator': 0.2}, {'adam_bias_correction': False},
+    ]),
+    (_ADAGRAD, [
+        {'adagrad_initial_accumulator': 0.2}, {'adagrad_epsilon': 1e-3},
+    ]),
+    (_INVERSE, [
+        {'client_schedule_offset': 2.0}, {'server_schedule_offset': 2.0},
+    ]),
+    (_STEPS, [
+        {'client_schedule_steps': '2:0.25'}, {'server_schedule_steps': '3:0.5'},
+    ]),
+    (_CANONICAL, [
+        _CALLBACK, {'window': 7}, {'patience': 7}, {'cooldown': 7},
+        {'min_improvement': 0.5}, {'client_decay': 0.5}, {'server_decay': 0.5},
+    ]),
+    (_CALLBACK, [
+        {'min_client_learning_rate': 0.01}, {'min_server_learning_rate': 0.01},
+    ]),
+    ({**_CALLBACK, 'representative_clients': 7}, [
+        {'representative_clients': 17}, {'clients_per_round': 11},
+    ]),
+]
+
+
+@pytest.fixture(name='built')
+def _built(monkeypatch):
+  """Lets programs be noted, by the algorithm's settings, in place of built."""
+  built = []
+
+  def build(algorithm, unused_context):
+    built.append(algorithm)
+    return types.SimpleNamespace(process=None, gains_by_xla=True)
+
+  monkeypatch.setattr(
+      workbench_lib.algorithms, 'load_builder', lambda _: build
+  )
+  monkeypatch.setattr(
+      workbench_lib.execution, 'compile_process', lambda *_, **__: object()
+  )
+  monkeypatch.setattr(
+      workbench_lib.execution, 'configure', lambda *_, **__: ('/device:CPU:0',)
+  )
+  return built
+
+
+@pytest.mark.parametrize('before, changes', [
+    (before, changes) for before, all_ in _COMPILED for changes in all_
+])
+def test_program_is_not_shared_by_what_is_compiled(built, before, changes):
+  workbench = workbench_lib.Workbench(report=lambda text: None)
+  first = _changed(**before)
+  other = experiment.replace_settings(first, **changes)
+  programs = [workbench.tools(c).program for c in (first, other, first, other)]
+  assert len(built) == 2
+  assert programs[:2] == programs[2:] and programs[0] is not programs[1]
+
+
+def test_what_is_compiled_is_tested_setting_by_setting():
+  changed = {
+      name for _, all_ in _COMPILED for changes in all_ for name in changes
+  }
+  components = (_BASE.server_optimizer, _BASE.rate, _BASE.execution)
+  names = {f.name for part in components for f in dataclasses.fields(part)}
+  assert names - changed == {'server_learning_rate'}
 
 
 def test_initial_state_has_the_runs_own_rates_and_weights(workbench):
@@ -119,6 +220,34 @@ def test_programs_of_paper_2_are_shared_between_rates_and_seeds(
   same_data = 'data_seed' not in changes
   assert (first.task is second.task) == same_data
   assert (first.evaluator is second.evaluator) == same_data
+
+
+@pytest.mark.parametrize('changes', [
+    [{'batch_size': 5}, {'batch_size': 20}],
+    [{'initial_point': 'zero'}, {'initial_point': 'sphere'}],
+    [{'initial_point': 'sphere', 'model_seed': seed} for seed in (1, 2)],
+], ids=['batch_size', 'initial_point', 'model_seed'])
+def test_constants_of_ceal_are_measured_for_each_run(built, changes):
+  workbench = workbench_lib.Workbench(report=lambda text: None)
+  base = _horizon(algorithms.CealConfig(50), initial_point='zero')
+  expected = []
+  for settings in (experiment.replace_settings(base, **c) for c in changes):
+    task = workbench.tools(settings).task
+    x, y = (np.asarray(f, np.float64) for f in task.train.features)
+    (point,) = workbench_lib.initial_points.initial_weights(
+        task.build_model(settings.run.model_seed, 'float32'),
+        settings.run.initial_point, settings.run.model_seed,
+    ).trainable
+    # f = sum_i (<a_i, x> - y_i)^2 / N^2, so of an example it is that by N.
+    errors = x @ np.ravel(point) - np.ravel(y)
+    gradients = 2.0 * errors[:, np.newaxis] * x / len(x)
+    variance = np.var(gradients, axis=0).sum() / settings.run.batch_size
+    expected.append(np.sqrt(variance))
+  noise_scales = [algorithm.noise_scale for algorithm in built]
+  np.testing.assert_allclose(noise_scales, expected, rtol=1e-6)
+  assert abs(expected[1] / expected[0] - 1) > 1e-3
+  if 'batch_size' in changes[0]:
+    assert expected[0] == pytest.approx(2 * expected[1], rel=1e-14)
 
 
 def test_oracle_has_its_data_in_the_program(workbench):

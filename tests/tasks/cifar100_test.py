@@ -9,6 +9,7 @@ import tensorflow_federated as tff
 
 from baselines.tasks import cifar100
 from tests import sequences
+from tests.tasks import database_cases
 
 
 def test_18_layers_with_11227812_parameters():
@@ -175,6 +176,24 @@ def test_synthetic_data_are_tffs():
   task = _build('synthetic')
   assert task.train.sizes.tolist() == [5, 5]
   _assert_equal_clients(task.train, _tff_task(use_synthetic_data=True))
+
+
+def test_splits_are_those_of_the_database(tmp_path):
+  labels = {('train', 'a'): [1, 2], ('train', 'b'): [3], ('test', 'c'): [4]}
+  database_cases.write(tmp_path / 'cifar100.sqlite', {
+      key: [
+          database_cases.example(image=[10 * n] * 3072, label=[n])
+          for n in numbers
+      ]
+      for key, numbers in labels.items()
+  })
+  task = _build('cache', str(tmp_path))
+  for arrays, names, expected in (
+      (task.train, ('a', 'b'), [1, 2, 3]), (task.test, ('c',), [4]),
+  ):
+    x, y = arrays.features
+    assert arrays.client_ids == names
+    assert y.tolist() == (x[:, 5, 7, 0] // 10).tolist() == expected
 
 
 def test_real_data_equal_tffs(shared_data):

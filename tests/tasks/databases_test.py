@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 
 from baselines.tasks import databases
+from tests.tasks import database_cases
 
 _SPEC = databases.DatabaseSpec('clients.sqlite', 'train', 'test')
 _ROWS = {
@@ -16,26 +17,8 @@ _ROWS = {
 }
 
 
-def _write(path, rows=None, stated=None):
-  with sqlite3.connect(path) as connection:
-    connection.execute(
-        'CREATE TABLE examples (split_name TEXT NOT NULL, client_id TEXT NOT'
-        ' NULL, serialized_example_proto BLOB NOT NULL)'
-    )
-    connection.execute(
-        'CREATE TABLE client_metadata (client_id TEXT NOT NULL, split_name TEXT'
-        ' NOT NULL, num_examples INTEGER NOT NULL)'
-    )
-    for (split, client), protos in (_ROWS if rows is None else rows).items():
-      connection.executemany(
-          'INSERT INTO examples VALUES (?, ?, ?)',
-          [(split, client, proto) for proto in protos],
-      )
-      connection.execute(
-          'INSERT INTO client_metadata VALUES (?, ?, ?)',
-          (client, split, (stated or {}).get(client, len(protos))),
-      )
-  connection.close()
+def _write(path, stated=None):
+  database_cases.write(path, _ROWS, stated)
 
 
 @pytest.fixture(name='folder')

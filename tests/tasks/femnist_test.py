@@ -9,6 +9,7 @@ import tensorflow_federated as tff
 
 from baselines.tasks import femnist
 from tests import sequences
+from tests.tasks import database_cases
 
 
 def _tff_task(only_digits, **kwargs):
@@ -119,6 +120,30 @@ def test_real_data_equal_tffs(shared_data, name, train_size, test_size):
   assert task.test.sizes.sum() == test_size
   _assert_equal_clients(task.train, reference)
   _assert_equal_clients(task.test, reference, train=False)
+
+
+@pytest.mark.parametrize('name, train, test', [
+    ('emnist_digits', [1, 2], [3]), ('femnist', [40, 41, 42], [50]),
+])
+def test_splits_are_those_of_the_database(tmp_path, name, train, test):
+  labels = {
+      ('digits_only_train', 'a'): [1, 2], ('digits_only_test', 'b'): [3],
+      ('all_train', 'c'): [40, 41, 42], ('all_test', 'd'): [50],
+  }
+  database_cases.write(tmp_path / 'emnist_all.sqlite', {
+      key: [
+          database_cases.example(pixels=[n / 64] * 784, label=[n])
+          for n in numbers
+      ]
+      for key, numbers in labels.items()
+  })
+  task = _build(name, 'cache', str(tmp_path))
+  for arrays, expected in ((task.train, train), (task.test, test)):
+    x, y = arrays.features
+    assert y.tolist() == (64 * x[:, 5, 7, 0]).tolist() == expected
+    assert arrays.client_ids == tuple(
+        client for (_, client), found in labels.items() if found == expected
+    )
 
 
 def test_paper_is_one_and_ink_is_zero(shared_data):

@@ -13,6 +13,7 @@ import tensorflow_federated as tff
 from baselines.tasks import models
 from baselines.tasks import shakespeare
 from tests import sequences as sequences_lib
+from tests.tasks import database_cases
 
 
 def test_vocabulary():
@@ -186,6 +187,29 @@ def test_synthetic_data_are_tffs():
   _assert_equal_clients(
       task.train, _tff_task(use_synthetic_data=True), train=True, step=1
   )
+
+
+def test_splits_are_those_of_the_database(tmp_path):
+  speeches = {
+      ('train', 'a'): [b'to be', b'or'], ('train', 'b'): [b'not'],
+      ('test', 'a'): [b'to'], ('test', 'c'): [b'be'],
+  }
+  database_cases.write(tmp_path / 'shakespeare.sqlite', {
+      key: [database_cases.example(snippets=[s]) for s in snippets]
+      for key, snippets in speeches.items()
+  })
+  task = _build('cache', str(tmp_path))
+  for arrays, names, expected in (
+      (task.train, ('a', 'b'), [b'to be', b'or', b'not']),
+      (task.test, ('a', 'c'), [b'to', b'be']),
+  ):
+    x, y = arrays.features
+    assert arrays.client_ids == names
+    assert (x[:, 0] == shakespeare.BEGIN).all()
+    for tokens, speech in sequences.pairs(y, expected):
+      end = len(speech)
+      spoken = [shakespeare.CHARACTERS[t - 1] for t in tokens[:end]]
+      assert bytes(spoken) == speech and tokens[end] == shakespeare.END
 
 
 def test_real_data_equal_tffs(shared_data):

@@ -11,6 +11,7 @@ from baselines.tasks import databases
 from baselines.tasks import registry
 from baselines.tasks import stackoverflow_data
 from baselines.tasks import vocabularies
+from tests.tasks import database_cases
 
 _DATABASE = databases.STACKOVERFLOW.file_name
 
@@ -43,6 +44,34 @@ def test_synthetic_users_are_tffs():
     dataset = client_data.create_tf_dataset_for_client(name)
     tokens = [e['tokens'] for e in dataset.as_numpy_iterator()]
     assert splits.lazy.load(np.array([i])).features[0].tolist() == tokens
+
+
+def test_splits_are_those_of_the_database(tmp_path):
+  database_cases.write_posts(tmp_path)
+  splits = stackoverflow_data.open_splits(
+      _config('cache', str(tmp_path)), _encode
+  )
+  every = splits.lazy.load(np.arange(splits.lazy.num_clients))
+  for arrays, split in (
+      (every, 'train'), (splits.train, 'train'), (splits.test, 'test')
+  ):
+    users = {
+        name: posts for (of, name), posts in database_cases.POSTS.items()
+        if of == split
+    }
+    assert arrays.client_ids == tuple(users)
+    for i, posts in enumerate(users.values()):
+      found = [feature.tolist() for feature in arrays.take(i)]
+      assert found == [[post[0] for post in posts], [post[1] for post in posts]]
+
+
+def test_words_and_tags_are_counted_in_the_train_split(tmp_path):
+  database_cases.write_posts(tmp_path)
+  words, tags, _ = stackoverflow_data.load_vocabularies(
+      _config('cache_counted', str(tmp_path))
+  )
+  # By users: both have cat, the and java, one has dog and sql.
+  assert words == ('cat', 'the', 'dog') and tags == ('java', 'sql')
 
 
 def test_real_users_are_tffs(folder):

@@ -11,6 +11,7 @@ import tensorflow_federated as tff
 from baselines.tasks import stackoverflow_data
 from baselines.tasks import stackoverflow_tag
 from tests import sequences
+from tests.tasks import database_cases
 
 _tff = tff.simulation.datasets.stackoverflow
 
@@ -62,6 +63,24 @@ def test_synthetic_data_are_tffs():
   assert task.train.num_clients == 3
   for i, name in enumerate(task.train.client_ids):
     _assert_equal_examples(task.train.take(i), _tff_examples(reference, name))
+
+
+def test_splits_are_those_of_the_database(tmp_path):
+  database_cases.write_posts(tmp_path)
+  task = _build('cache_counted', str(tmp_path))
+  assert task.population.client_ids == ('a', 'b')
+  # Words are cat, the and dog, tags are java and sql.
+  for arrays, names, words, tags in (
+      (
+          task.train, ('a', 'b'),
+          [[2, 1, 0], [0, 1, 0], [1, 1, 1]], [[1, 1], [1, 0], [1, 0]],
+      ),
+      (task.test, ('c',), [[0, 1, 2]], [[0, 1]]),
+  ):
+    x, y = arrays.features
+    assert arrays.client_ids == names and y.tolist() == tags
+    totals = np.sum(words, axis=1, keepdims=True)
+    np.testing.assert_allclose(_bag(x, 3), words / totals, rtol=1e-15)
 
 
 def test_real_data_equal_tffs(shared_data, monkeypatch):

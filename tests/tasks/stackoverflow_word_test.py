@@ -11,6 +11,7 @@ import tensorflow_federated as tff
 from baselines.tasks import stackoverflow_data
 from baselines.tasks import stackoverflow_word
 from tests import sequences
+from tests.tasks import database_cases
 
 _tff = tff.simulation.datasets.stackoverflow
 
@@ -47,6 +48,20 @@ def test_synthetic_data_are_tffs():
   assert task.train.sizes.tolist() == [3, 3, 2]
   for i, name in enumerate(task.train.client_ids):
     _assert_equal_examples(task.train.take(i), reference, name)
+
+
+def test_splits_are_those_of_the_database(tmp_path):
+  database_cases.write_posts(tmp_path)
+  task = _build('cache_counted', str(tmp_path))
+  assert task.population.client_ids == ('a', 'b')
+  # 0 is padding, 1 to 3 are cat, the and dog, 5 and 6 are around a sentence.
+  for arrays, names, expected in (
+      (task.train, ('a', 'b'), [[5, 2, 1, 6], [5, 2, 6], [5, 2, 3, 1, 6]]),
+      (task.test, ('c',), [[5, 3, 3, 6]]),
+  ):
+    x, _ = arrays.features
+    assert arrays.client_ids == names
+    assert [row[row > 0].tolist() for row in x] == expected
 
 
 def test_real_data_equal_tffs(shared_data, monkeypatch):
