@@ -231,7 +231,7 @@ def test_rows_count_the_queries_and_the_bits_of_their_rounds(
     )
   # Only after the last round, which for CEAL nothing but the state can tell.
   evaluated = [bool(row['population_loss']) for row in done.rows]
-  assert evaluated == [False] * len(done.rounds) + [True]
+  assert evaluated == [False] * (len(done.rows) - 1) + [True]
 
 
 @pytest.mark.parametrize('name', ['fed_avg', 'ceal'])
@@ -249,7 +249,9 @@ def test_killed_it_counts_on_from_what_was_saved(
   resumed = cases.run(settings, tmp_path)
   # Rounds 2, 4, ... are saved.
   saved = (call - 1) // 2 * 2
-  assert len(resumed.rounds) == len(resumed.rows) - 1 - saved
+  # The round that the horizon cuts is counted but not run: FedAvg has one here.
+  cut = name == 'fed_avg'
+  assert len(resumed.rounds) == len(resumed.rows) - 1 - saved - cut
   assert _numbers(tmp_path, settings) == _numbers(
       horizon_folder / name, settings
   )

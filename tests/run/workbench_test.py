@@ -234,7 +234,7 @@ def test_constants_of_ceal_are_measured_for_each_run(built, changes):
   for settings in (experiment.replace_settings(base, **c) for c in changes):
     task = workbench.tools(settings).task
     x, y = (np.asarray(f, np.float64) for f in task.train.features)
-    (point,) = workbench_lib.initial_points.initial_weights(
+    (point,) = workbench_lib.initial_weights(
         task.build_model(settings.run.model_seed, 'float32'),
         settings.run.initial_point, settings.run.model_seed,
     ).trainable

@@ -206,7 +206,7 @@ def test_splits_are_those_of_the_database(tmp_path):
     x, y = arrays.features
     assert arrays.client_ids == names
     assert (x[:, 0] == shakespeare.BEGIN).all()
-    for tokens, speech in sequences.pairs(y, expected):
+    for tokens, speech in sequences_lib.pairs(y, expected):
       end = len(speech)
       spoken = [shakespeare.CHARACTERS[t - 1] for t in tokens[:end]]
       assert bytes(spoken) == speech and tokens[end] == shakespeare.END
