@@ -117,7 +117,7 @@ class QuadraticExamples:
   centers: np.ndarray
 
   def __post_init__(self) -> None:
-    _set_checked(self, 'hessians', 'centers')
+    _set_checked(self)
 
   @property
   def hessian(self) -> np.ndarray:
@@ -167,7 +167,7 @@ class QuadraticPopulation:
   probabilities: Optional[np.ndarray] = None
 
   def __post_init__(self) -> None:
-    _set_checked(self, 'hessians', 'centers')
+    _set_checked(self)
     _check_definite(np.linalg.eigvalsh(self.hessians))
     probabilities = _checked_probabilities(
         self.probabilities, len(self.hessians)
@@ -292,24 +292,23 @@ def _check_definite(eigenvalues: np.ndarray) -> None:
     )
 
 
-def _set_checked(owner: object, hessians_name: str, centers_name: str) -> None:
-  """Replaces two fields by checked float64 arrays."""
-  hessians = checked_matrices(hessians_name, getattr(owner, hessians_name))
-  centers = np.asarray(getattr(owner, centers_name), np.float64)
+def _set_checked(owner: object) -> None:
+  """Replaces `hessians` and `centers` by checked float64 arrays."""
+  hessians = checked_matrices('hessians', owner.hessians)
+  centers = np.asarray(owner.centers, np.float64)
   if hessians.ndim != 3 or hessians.size == 0:
     raise ValueError(
-        f'{hessians_name} must have shape [n, d, d] with n, d >= 1, found '
+        'hessians must have shape [n, d, d] with n, d >= 1, found '
         f'{hessians.shape}.'
     )
   if centers.shape != hessians.shape[:2]:
     raise ValueError(
-        f'{centers_name} must have shape {hessians.shape[:2]}, found '
-        f'{centers.shape}.'
+        f'centers must have shape {hessians.shape[:2]}, found {centers.shape}.'
     )
   if not np.all(np.isfinite(centers)):
-    raise ValueError(f'{centers_name} must be finite, found {centers}.')
-  object.__setattr__(owner, hessians_name, hessians)
-  object.__setattr__(owner, centers_name, centers)
+    raise ValueError(f'centers must be finite, found {centers}.')
+  object.__setattr__(owner, 'hessians', hessians)
+  object.__setattr__(owner, 'centers', centers)
 
 
 def _checked_probabilities(
@@ -370,6 +369,8 @@ def random_spectra(
         f'smoothness must be strong_convexity, {strong_convexity}, for a '
         f'single eigenvalue, found {smoothness}.'
     )
+  # Uniform in the logarithm; then the extremes are moved to the ends, so that
+  # mu and L are the smallest constants, not just admissible ones.
   uniform = np.random.default_rng(seed).random((num_clients, dimension))
   spectra = strong_convexity * (smoothness / strong_convexity) ** uniform
   spectra.flat[np.argmin(spectra)] = strong_convexity
@@ -501,7 +502,8 @@ def _random_rotations(rng, num_clients, dimension):
   # Hermitian with eigenvalues a_j, so exp(s S) has exp(-i s a_j).
   angles, vectors = np.linalg.eigh(1j * skew)
   largest = np.max(np.abs(angles), axis=1, keepdims=True)
-  # Quarter turns at s = 1; more would come back.
+  # Quarter turns at s = 1; beyond them the frames turn back to where they were,
+  # and sigma_A would not grow with s any more.
   angles = angles * (np.pi / 2.0) / np.where(largest > 0.0, largest, 1.0)
 
   def rotate(turn):
