@@ -102,15 +102,9 @@ def set_default_context(
     jit: str = 'auto',
     clients: str = 'auto',
 ) -> InProcessContext:
-  """Makes the in-process context TFF's default.
+  """Makes the in-process context TFF's default, and returns it.
 
-  Args:
-    devices: Result of `devices.configure`; None calls it.
-    jit: See `devices.ExecutionOptions`.
-    clients: See `devices.ExecutionOptions`.
-
-  Returns:
-    The context.
+  Args as of `program.compile_process`.
   """
   chosen = devices_lib.configure() if devices is None else devices
   context = InProcessContext(devices_lib.ExecutionOptions(chosen, jit, clients))

@@ -150,9 +150,6 @@ def compile_process(
     clients: See `devices.ExecutionOptions`.
     devices: Result of `devices.configure`; None calls it.
 
-  Returns:
-    The compiled program.
-
   Raises:
     forms.UnsupportedComputationError: If `next` is of another shape.
     TypeError: If clients hold data sets, which cannot be stacked: call

@@ -73,7 +73,7 @@ class PopulationConstants:
 
 
 def check_spectrum(strong_convexity: float, smoothness: float) -> None:
-  """Raises ValueError unless 0 < `strong_convexity` <= `smoothness`."""
+  """Raises ValueError unless 0 < mu <= L."""
   arguments.check_positive('strong_convexity', strong_convexity)
   arguments.check_positive('smoothness', smoothness)
   if smoothness < strong_convexity:
@@ -348,18 +348,8 @@ def random_spectra(
 ) -> np.ndarray:
   """Returns eigenvalues for each client, in [mu, L], both ends attained.
 
-  Args:
-    seed: Of the draw.
-    num_clients: N.
-    dimension: d.
-    strong_convexity: mu, positive.
-    smoothness: L, at least mu; equal to it if N = d = 1.
-
-  Returns:
-    The eigenvalues, float64 [N, d], uniform in their logarithm.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  They are float64 [N, d], uniform in their logarithm. If N = d = 1, L has to be
+  mu; ValueError if an argument is out of its range.
   """
   arguments.check_count('num_clients', num_clients)
   arguments.check_count('dimension', dimension)
@@ -399,8 +389,8 @@ def random_population(
     hessian_deviation: sigma_A, which is met by the choice of s; None is s = 1.
 
   Raises:
-    ValueError: If sigma_A cannot be reached by rotations, or another argument
-      is out of its range.
+    ValueError: If rotations do not reach sigma_A, or an argument is out of
+      range.
   """
   spectra = np.asarray(spectra, np.float64)
   if spectra.ndim != 2 or spectra.size == 0:
@@ -430,21 +420,14 @@ def random_examples(
     hessian_noise: float,
     offset_noise: float,
 ) -> list[QuadraticExamples]:
-  """Splits every client into examples that keep its A_i and c_i.
+  """Splits every client into n examples that keep its A_i and c_i.
 
       A_z = R_i (I + E_z) R_i,   R_i = A_i^{1/2},   mean_z E_z = 0
       A_z c_z = A_i c_i + e_z,                      mean_z e_z = 0
 
-  Args:
-    seed: Of the draw.
-    population: The clients.
-    num_examples: n, of each client.
-    hessian_noise: The largest spectral norm of the E_z, in [0, 1), so that all
-      A_z are positive definite; 0 if n = 1.
-    offset_noise: The root of mean_z ||e_z||^2; 0 if n = 1.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  `hessian_noise` is the largest spectral norm of the E_z, in [0, 1), so that
+  all A_z are positive definite, `offset_noise` the root of mean_z ||e_z||^2.
+  Both are 0 if n = 1; ValueError if an argument is out of its range.
   """
   arguments.check_count('num_examples', num_examples)
   arguments.check_decay('hessian_noise', hessian_noise)
