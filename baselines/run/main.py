@@ -14,6 +14,7 @@ import traceback
 from typing import Any, Optional, TYPE_CHECKING, Union
 
 from baselines import command
+from baselines.results import runs as runs_lib
 from baselines.run import folder as folder_lib
 from baselines.run import plan as plan_lib
 from baselines.run import records
@@ -182,8 +183,8 @@ def train(
   )
   if outcome.status not in folder_lib.ENDED:
     raise Interrupted(
-        f'The run was interrupted after round {outcome.final["round"]} and is saved in '
-        f'{done.folder}.', done,
+        f'The run was interrupted after round {outcome.final["round"]} and is '
+        f'saved in {done.folder}.', done,
     )
   return done
 

@@ -70,7 +70,7 @@ def test_points_share_one_program_and_second_call_needs_no_tensorflow(
   assert [o.status for o in outcomes] == ['finished'] * 3
   assert len({id(t.program) for t in tools}) == 1
   assert tools[0].program.num_compiled == 1
-  assert len({o.first_population_loss for o in outcomes}) == 1
+  assert len({o.final['first_population_loss'] for o in outcomes}) == 1
   names = {record.run_id(p) for p in _points()}
   assert set(os.listdir(tmp_path)) == names
   monkeypatch.setattr(command, 'announced', None)
