@@ -109,6 +109,11 @@ class Run:
     return self.status == folder_lib.DIVERGED
 
   @property
+  def round(self) -> int:
+    """The last round done."""
+    return self.final['round']
+
+  @property
   def run_id(self) -> str:
     """The name of the experiment: that of the folder if no config is known."""
     if self.config is not None:
@@ -293,7 +298,7 @@ def unreadable(config: Any, folder: folder_lib.RunFolder) -> Run:
 def closing_table(run: Run) -> str:
   """Returns the table that ends a single run, which has a config."""
   final, num_rounds = run.final, run.config.num_rounds
-  rounds = f'{final["round"]}' + (f' of {num_rounds}' if num_rounds else '')
+  rounds = f'{run.round}' + (f' of {num_rounds}' if num_rounds else '')
   cells = {
       'run': str(run.path),
       'status': status_text(run),
@@ -317,9 +322,9 @@ def closing_table(run: Run) -> str:
 def status_text(run: Run) -> str:
   """Returns the status with the round and the reason where they matter."""
   if run.diverged:
-    return f'diverged at round {run.final["round"]} ({run.reason})'
+    return f'diverged at round {run.round} ({run.reason})'
   if run.status == folder_lib.FAILED:
-    return f'failed after round {run.final["round"]} ({run.reason})'
+    return f'failed after round {run.round} ({run.reason})'
   return run.status
 
 

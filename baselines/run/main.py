@@ -183,7 +183,7 @@ def train(
   )
   if outcome.status not in folder_lib.ENDED:
     raise Interrupted(
-        f'The run was interrupted after round {outcome.final["round"]} and is '
+        f'The run was interrupted after round {outcome.round} and is '
         f'saved in {done.folder}.', done,
     )
   return done

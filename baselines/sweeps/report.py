@@ -183,15 +183,14 @@ def _row(
     run: runs_lib.Run, best: dict[ranking.Key, str], varied: Sequence[str]
 ) -> dict[str, Any]:
   rates = {**dict.fromkeys(_RATES), **run.config.rates}
-  done = run.final['round']
   return {
       'algorithm': run.settings['algorithm'],
       **{name: run.setting(name) for name in varied},
       **{name: rates[name] for name in _RATES},
       **{name: run.setting(name) for name in (
           'sampling_seed', 'data_seed', 'model_seed')},
-      'status': f'diverged at round {done}' if run.diverged else run.status,
-      'rounds': done,
+      'status': f'diverged at round {run.round}' if run.diverged else run.status,
+      'rounds': run.round,
       **{name: run.final[name] for name in _NUMBERS},
       'best': best.get(ranking.point_key(run), ''),
       'seconds': round(run.final['seconds'], 1),
@@ -255,7 +254,7 @@ def _draw(runs: Sequence[runs_lib.Run], figure: pathlib.Path) -> None:
   """Draws the runs that can be read; says what the others lack."""
   readable = []
   for run in runs:
-    if run.final['round']:
+    if run.round:
       try:
         readable.append(runs_lib.read_run(run.path))
       except ValueError as error:
