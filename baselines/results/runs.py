@@ -53,7 +53,7 @@ Key = tuple[tuple[str, Any], ...]
 _Path = Union[str, pathlib.Path]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True)
 class Run:
   """One run.
 

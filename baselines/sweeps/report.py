@@ -189,7 +189,9 @@ def _row(
       **{name: rates[name] for name in _RATES},
       **{name: run.setting(name) for name in (
           'sampling_seed', 'data_seed', 'model_seed')},
-      'status': f'diverged at round {run.round}' if run.diverged else run.status,
+      'status': (
+          f'diverged at round {run.round}' if run.diverged else run.status
+      ),
       'rounds': run.round,
       **{name: run.final[name] for name in _NUMBERS},
       'best': best.get(ranking.point_key(run), ''),

@@ -81,7 +81,7 @@ def test_point_in_a_sweep_equals_the_point_alone(tmp_path):
   together = _run(_points(), tmp_path / 'together')[1]
   (alone,) = _run(_points('0.5'), tmp_path / 'alone')
   for field in ('first_population_loss', 'population_loss', 'last_loss'):
-    assert getattr(alone, field) == getattr(together, field)
+    assert alone.final[field] == together.final[field]
 
 
 def test_diverged_and_failed_points_do_not_stop_the_sweep(
