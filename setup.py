@@ -36,6 +36,7 @@ setuptools.setup(
         'baselines',
         'baselines.algorithms',
         'baselines.regret',
+        'baselines.results',
         'baselines.run',
         'baselines.settings',
         'baselines.figures',

@@ -1,14 +1,16 @@
 """How figures look: sizes, colours, captions."""
 
+from collections.abc import Iterator, Sequence
 import contextlib
 import io
 import math
 import pathlib
 import textwrap
-from typing import Any, Sequence
+from typing import Any
 
 import matplotlib
 from matplotlib import figure
+import pandas as pd
 
 from baselines import files
 
@@ -54,9 +56,37 @@ def context() -> contextlib.AbstractContextManager:
   return matplotlib.rc_context(_SETTINGS)
 
 
-def new_figure() -> figure.Figure:
-  """Returns an empty figure of the usual size; it needs no display."""
-  return figure.Figure(figsize=_SIZE, layout='constrained')
+def new_figure(size: tuple[float, float] = _SIZE) -> figure.Figure:
+  """Returns an empty figure of a size in inches; it needs no display."""
+  return figure.Figure(figsize=size, layout='constrained')
+
+
+def new_axes() -> tuple[figure.Figure, Any]:
+  """Returns a figure of the usual size and its only axes."""
+  drawn = new_figure()
+  return drawn, drawn.add_subplot()
+
+
+def lines(
+    table: pd.DataFrame, column: str
+) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
+  """Yields name, rows and look of each line, in the order of the table.
+
+  Args:
+    table: The lines, one below the other; there may be none.
+    column: The column that has their names.
+  """
+  names = [] if table.empty else table[column].unique()
+  for name, look in zip(names, looks(len(names))):
+    yield name, table[table[column] == name], look
+
+
+def set_round_axes(axes: Any, label: str, log_scale: bool) -> None:
+  """Names the axes of a quantity against rounds."""
+  axes.set_xlabel(r'round $t$')
+  axes.xaxis.get_major_locator().set_params(integer=True)
+  axes.set_ylabel(label)
+  axes.set_yscale('log' if log_scale else 'linear')
 
 
 def colours(count: int) -> Sequence[tuple[float, ...]]:
@@ -82,7 +112,7 @@ def looks(count: int) -> Sequence[dict[str, Any]]:
 
 
 def mark_every(num_points: int) -> int:
-  """Returns which points of a line bear its marker: each so many-th."""
+  """Returns n where each n-th point of a line has its marker."""
   return max(num_points // _MARKS_ON_A_LINE, 1)
 
 
@@ -152,6 +182,14 @@ def add_caption(drawn: figure.Figure, text: str) -> None:
   drawn.set_size_inches(
       drawn.get_figwidth(), drawn.get_figheight() + more * _CAPTION_INCHES
   )
+
+
+def finish(drawn: figure.Figure, axes: Any, caption: str) -> figure.Figure:
+  """Adds legend and caption to a figure of lines, and returns it."""
+  if axes.get_legend_handles_labels()[1]:
+    add_legend(drawn, axes)
+  add_caption(drawn, caption)
+  return drawn
 
 
 def save(drawn: figure.Figure, path: pathlib.Path) -> None:

@@ -3,6 +3,7 @@
 Training splits only: test clients are not used in the experiments.
 """
 
+import argparse
 from collections.abc import Mapping, Sequence
 import os
 import pathlib
@@ -10,7 +11,8 @@ from typing import NamedTuple, Optional
 
 import pandas as pd
 
-from baselines.figures import load
+from baselines.figures import tables
+from baselines.results import runs as runs_lib
 from baselines.tasks import databases
 from baselines.tasks import downloads
 from baselines.tasks import registry
@@ -66,8 +68,14 @@ NOTES = (
 )
 
 
+def table1(runs: pd.DataFrame, options: argparse.Namespace) -> tables.Drawn:
+  """Clients and examples of each data set (Table 1)."""
+  table = count_table(runs_lib.runs_of(runs), options.data_dir)
+  return tables.Drawn(table, texts=count_texts(table), notes=NOTES)
+
+
 def count_table(
-    runs: Sequence[load.Run], data_dir: Optional[str] = None
+    runs: Sequence[runs_lib.Run], data_dir: Optional[str] = None
 ) -> pd.DataFrame:
   """Returns the data sets, with the data that runs used.
 
@@ -127,7 +135,7 @@ def count_texts(table: pd.DataFrame) -> pd.DataFrame:
   return texts
 
 
-def _used_data(runs: Sequence[load.Run]) -> dict[_Data, pathlib.Path]:
+def _used_data(runs: Sequence[runs_lib.Run]) -> dict[_Data, pathlib.Path]:
   """Returns the data that runs used, each with the first run that did."""
   used: dict[_Data, pathlib.Path] = {}
   for run in runs:

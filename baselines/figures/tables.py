@@ -3,10 +3,33 @@
 from collections.abc import Sequence
 import math
 import pathlib
+from typing import Any, NamedTuple, Optional
 
 import pandas as pd
 
 from baselines import files
+
+
+class Drawn(NamedTuple):
+  """What a figure or a table hands to the command, which writes the files.
+
+  Attributes:
+    numbers: The numbers behind it, for `--csv`.
+    figure: A Matplotlib figure, or
+    texts: the cells of a table, which is printed as well, or
+    content: the text of a file.
+    notes: Paragraphs below the table.
+    printed: A text for the terminal.
+    has_lines: Whether anything was drawn.
+  """
+
+  numbers: Optional[pd.DataFrame] = None
+  figure: Any = None
+  texts: Optional[pd.DataFrame] = None
+  content: Optional[str] = None
+  notes: Sequence[str] = ()
+  printed: str = ''
+  has_lines: bool = True
 
 
 def table_text(table: pd.DataFrame) -> str:
@@ -37,14 +60,6 @@ def markdown(table: pd.DataFrame, notes: Sequence[str] = ()) -> str:
   rows += [[c.replace('|', r'\|') for c in row] for row in table.values]
   lines = [f'| {" | ".join(row)} |\n' for row in rows]
   return ''.join([*lines, *(f'\n{note}\n' for note in notes)])
-
-
-def show(
-    texts: pd.DataFrame, notes: Sequence[str], path: pathlib.Path
-) -> None:
-  """Prints a table of texts, and writes it in Markdown; see `markdown`."""
-  print(table_text(texts))
-  files.write_whole(path, markdown(texts, notes))
 
 
 def number_text(value: float, like: float) -> str:

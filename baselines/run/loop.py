@@ -20,13 +20,13 @@ import tensorflow as tf
 from baselines import command
 from baselines.algorithms import driver as driver_lib
 from baselines.regret import counter
+from baselines.results import runs as runs_lib
 from baselines.run import data
 from baselines.run import folder as folder_lib
 from baselines.run import plan as plan_lib
 from baselines.run import recorder as recorder_lib
 from baselines.run import records
 from baselines.run import stopping
-from baselines.run import summary
 from baselines.run import workbench as workbench_lib
 from baselines.settings import experiment
 
@@ -291,7 +291,7 @@ def run_experiment(
     interruption: stopping.Interruption,
     *,
     tensorboard: bool = True,
-) -> summary.RunSummary:
+) -> runs_lib.Run:
   """Does what is left to do of a run.
 
   Args:
@@ -311,7 +311,7 @@ def run_experiment(
   """
   config, folder = plan.config, plan.folder
   if interruption.requested:
-    return summary.summarize(config, folder)
+    return runs_lib.summarize(config, folder)
   workbench.check(config)
   workbench.tools(config)  # What cannot be built leaves no folder.
   with folder.locked():
@@ -330,7 +330,7 @@ def run_experiment(
             folder_lib.FAILED, max(saved, default=0), command.one_line(error)
         )
         raise
-  return summary.summarize(config, folder)
+  return runs_lib.summarize(config, folder)
 
 
 def _run_locked(

@@ -14,11 +14,11 @@ import traceback
 from typing import Any, Optional, TYPE_CHECKING, Union
 
 from baselines import command
+from baselines.results import runs as runs_lib
 from baselines.run import folder as folder_lib
 from baselines.run import plan as plan_lib
 from baselines.run import records
 from baselines.run import stopping
-from baselines.run import summary
 from baselines.settings import commands
 from baselines.settings import experiment
 from baselines.settings import flags
@@ -183,8 +183,8 @@ def train(
   )
   if outcome.status not in folder_lib.ENDED:
     raise Interrupted(
-        f'The run was interrupted after round {outcome.round} and is saved in '
-        f'{done.folder}.', done,
+        f'The run was interrupted after round {outcome.round} and is '
+        f'saved in {done.folder}.', done,
     )
   return done
 
@@ -208,18 +208,18 @@ def main(arguments: list[str]) -> int:
     traceback.print_exc()
     command.report(f'{_NAME}: failed: {command.one_line(error)}')
     return command.FAILED
-  print(summary.run_table(outcome))
+  print(runs_lib.closing_table(outcome))
   # Interrupted before it could even start if the status is another one.
   return _EXIT_CODES.get(outcome.status, command.INTERRUPTED)
 
 
 def _execute(
     plan: plan_lib.Plan, tensorboard: bool, *, may_exit: bool = True
-) -> summary.RunSummary:
+) -> runs_lib.Run:
   """Does what is left to do of a plan, and reads the outcome."""
   if plan.stage == plan_lib.DONE:
     plan.folder.adopt_config(plan.config)
-    return summary.summarize(plan.config, plan.folder)
+    return runs_lib.summarize(plan.config, plan.folder)
   command.report(f'run folder {plan.folder.path} ({plan.stage})')
   with stopping.Interruption(may_exit=may_exit) as interruption:
     with command.announced():

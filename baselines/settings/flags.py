@@ -468,10 +468,12 @@ def _refuse_foreign(
   """Refuses settings that only algorithms have which are not chosen."""
   others = [*_algorithm_types(), experiment.ServerOptimizerConfig,
             experiment.RateConfig]
-  own = {field.name for field in _fields(chosen)}
-  foreign = {field.name for field in _fields(others)} - own
+  own = {field.name: field for field in _fields(chosen)}
+  foreign = {field.name for field in _fields(others)} - own.keys()
   for setting in given:
     if setting in foreign:
+      tied = [n for n, f in own.items() if setting in f.metadata['ties']]
+      hint = f', whose {tied[0]} stands for it' if tied else ''
       raise command.InputError(
-          f'{setting} would be ignored: algorithm is {name!r}.'
+          f'{setting} would be ignored: algorithm is {name!r}{hint}.'
       )

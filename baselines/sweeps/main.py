@@ -2,20 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 import contextlib
-import dataclasses
 import pathlib
 import sys
 from typing import Any, Optional, TYPE_CHECKING
 
 from baselines import command
+from baselines.results import runs as runs_lib
 from baselines.run import folder as folder_lib
 from baselines.run import main as run_main
 from baselines.run import stopping
-from baselines.run import summary
 from baselines.settings import commands
 from baselines.settings import experiment
 from baselines.settings import flags
-from baselines.settings import record
 from baselines.sweeps import grid as grid_lib
 from baselines.sweeps import runner
 from baselines.sweeps import status
@@ -93,7 +91,7 @@ def sweep(
     raise run_main.Interrupted(
         f'The sweep was interrupted; its runs are saved in {folder}.'
     )
-  return _table(outcomes)
+  return runs_lib.table_of(outcomes)
 
 
 def load(folders: Any) -> 'pd.DataFrame':
@@ -104,48 +102,18 @@ def load(folders: Any) -> 'pd.DataFrame':
       several of them in a list.
 
   Returns:
-    One row per run, with the columns `path` and `run_id`, each setting by its
-    name, and `status`, `reason`, `round` and the numbers that the run ended
-    with, see `summary.RunSummary`.
+    One row per run; see `baselines.results.runs` for its columns.
 
   Raises:
     baselines.InputError: If there is no run, or one cannot be read.
   """
-  several = isinstance(folders, (list, tuple))
-  runs = []
-  for given in folders if several else [folders]:
-    folder = command.user_path('folder', str(given))
-    if (folder / 'config.json').exists():
-      runs.append(folder)
-      continue
-    below = [path.parent for path in sorted(folder.glob('*/config.json'))]
-    if not below:
-      raise command.InputError(f'folder must hold a run, found {folder}.')
-    runs += below
-  outcomes = []
-  for path in runs:
-    run_folder = folder_lib.RunFolder(path)
-    outcomes.append(summary.summarize(run_folder.read_config(), run_folder))
-  return _table(outcomes)
-
-
-def _table(outcomes: Sequence[summary.RunSummary]) -> 'pd.DataFrame':
-  """Returns one row per run; see `load`."""
-  import pandas as pd
-
-  return pd.DataFrame([
-      {
-          'path': outcome.path,
-          'run_id': record.run_id(outcome.config),
-          **record.settings(outcome.config),
-          **{
-              field.name: getattr(outcome, field.name)
-              for field in dataclasses.fields(outcome)
-              if field.name not in ('path', 'config')
-          },
-      }
-      for outcome in outcomes
-  ])
+  given = folders if isinstance(folders, (list, tuple)) else [folders]
+  try:
+    return runs_lib.load_runs(
+        [command.user_path('folder', str(folder)) for folder in given]
+    )
+  except ValueError as error:
+    raise command.InputError(command.one_line(error)) from error
 
 
 def main(arguments: list[str]) -> int:
@@ -180,7 +148,7 @@ def _run_points(
     output: commands.SweepOutputConfig,
     *,
     may_exit: bool = True,
-) -> list[summary.RunSummary]:
+) -> list[runs_lib.Run]:
   with stopping.Interruption(may_exit=may_exit) as interruption:
     return runner.run_points(
         configs, folder, interruption, tensorboard=output.tensorboard,
@@ -188,7 +156,7 @@ def _run_points(
     )
 
 
-def _exit_code(outcomes: Sequence[summary.RunSummary]) -> int:
+def _exit_code(outcomes: Sequence[runs_lib.Run]) -> int:
   if any(outcome.status == folder_lib.FAILED for outcome in outcomes):
     return command.FAILED
   if any(outcome.status not in folder_lib.ENDED for outcome in outcomes):

@@ -9,10 +9,10 @@ import traceback
 from typing import Any, Callable, Optional, Sequence
 
 from baselines import command
+from baselines.results import runs as runs_lib
 from baselines.run import folder as folder_lib
 from baselines.run import plan as plan_lib
 from baselines.run import stopping
-from baselines.run import summary
 from baselines.settings import experiment
 from baselines.settings import record
 
@@ -49,7 +49,7 @@ def run_points(
     *,
     tensorboard: bool,
     workbench_fn: Optional[Callable[[], Any]] = None,
-) -> list[summary.RunSummary]:
+) -> list[runs_lib.Run]:
   """Runs all points that are not done; loads TensorFlow only if there are any.
 
   They share compiled program and evaluator; those on the same data follow each
@@ -95,7 +95,7 @@ def run_points(
   for plan in plans:
     if plan.config not in outcomes:
       try:
-        known = summary.summarize(plan.config, plan.folder)
+        known = runs_lib.summarize(plan.config, plan.folder)
       except command.InputError as error:
         known = _failed(plan.config, plan.folder, error)
       outcomes[plan.config] = known
@@ -142,11 +142,11 @@ def _failed(
     config: experiment.ExperimentConfig,
     run: folder_lib.RunFolder,
     error: Exception,
-) -> summary.RunSummary:
+) -> runs_lib.Run:
   command.report(f'{run.path}: failed: {command.one_line(error)}')
   reason = command.one_line(error)
   try:
-    known = summary.summarize(config, run)
+    known = runs_lib.summarize(config, run)
   except command.InputError:  # the folder itself cannot be read
-    known = summary.nothing_known(config, run)
+    known = runs_lib.unreadable(config, run)
   return dataclasses.replace(known, status=folder_lib.FAILED, reason=reason)

@@ -130,6 +130,7 @@ def run(asked, path, before=lambda call: None):
 
 
 def point_of(state):
+  state = getattr(state, 'process', state)  # Rates that change are around it.
   weights = state.model_weights.trainable
   return np.concatenate([np.ravel(np.asarray(w)) for w in weights])
 

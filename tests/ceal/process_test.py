@@ -329,6 +329,26 @@ def test_runs_in_a_context_and_has_hparams(data, plain):
     ceal.set_hparams(state, {'step_size': 0.0})
 
 
+def test_initial_states_differ_by_their_seed(plain):
+  ceal, _ = plain
+  state = ceal.initialize_with_seed(2**40)
+  assert state.seed.dtype == tf.int64 and int(state.seed) == 2**40
+  with pytest.raises(ValueError, match='seed must be'):
+    ceal.initialize_with_seed(0.5)
+
+
+def test_step_size_keeps_its_dtype():
+  ceal = process.build_ceal(
+      problem.build_model(np.float32), problem.build_schedule(), horizon=9,
+      batch_size=2, step_size=1.0,
+  )
+  state = ceal.set_hparams(
+      ceal.initialize_with_seed(1), {'step_size': np.float64(0.1)}
+  )
+  assert state.step_size.dtype == tf.float32
+  assert state.step_size.numpy() == np.float32(0.1)
+
+
 @pytest.mark.parametrize(
     'changes, error, message',
     [

@@ -141,11 +141,13 @@ def test_pure_function_of_the_seed(name):
 @pytest.mark.parametrize('dtype', DTYPES)
 @pytest.mark.parametrize('levels', [1, 3])
 def test_indices_stay_within_the_levels(dtype, levels):
+  quantize_qsgd = tf.function(quantizers.QsgdQuantizer().quantize)
+  quantize_uniform = tf.function(quantizers.UniformQuantizer().quantize)
   for i in range(200):
     seed = random_seeds.derive_seed(i)
     vector = _vector(dtype, dimension=1 + i % 3)
-    qsgd = quantizers.QsgdQuantizer().quantize(vector, levels, seed)
-    uniform = quantizers.UniformQuantizer().quantize(vector, levels, seed)
+    qsgd = quantize_qsgd(vector, levels, seed)
+    uniform = quantize_uniform(vector, levels, seed)
     assert np.abs(qsgd.indices).max() <= levels
     assert 0 <= np.min(uniform.indices) <= np.max(uniform.indices) <= levels
 

@@ -49,12 +49,12 @@ def test_draws_are_uniform_on_the_half_open_interval(dtype):
 
 
 def test_unit_vectors_have_norm_1_and_no_direction():
-  vectors = np.stack([
-      random_seeds.draw_unit_vector(
+  draw = tf.function(
+      lambda i: random_seeds.draw_unit_vector(
           8, random_seeds.derive_seed(0, i), tf.float64
       )
-      for i in range(400)
-  ])
+  )
+  vectors = np.stack([draw(i) for i in tf.range(400)])
   np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, rtol=1e-12)
   assert np.linalg.norm(vectors.mean(axis=0)) < 3.0 / np.sqrt(400)
   np.testing.assert_allclose(

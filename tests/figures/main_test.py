@@ -1,13 +1,26 @@
 """localupdate-figures as a user meets it."""
 
+import importlib
 import subprocess
 import sys
 
 import pytest
 
 from baselines.figures import main
-from tests.figures.load_test import write_run
+from baselines.figures import style
+from tests.results.runs_test import write_run
 from tests.structure import sources
+
+
+@pytest.mark.parametrize('name', main.FIGURES)
+def test_figure_can_be_found_and_asked_for(name, capsys):
+  module, _, function = main.FIGURES[name].function.partition(':')
+  found = importlib.import_module(f'baselines.figures.{module}')
+  assert getattr(found, function).__doc__
+  with pytest.raises(SystemExit) as caught:
+    main.main([name, '--help'])
+  assert caught.value.code == 0
+  assert main.FIGURES[name].help in ' '.join(capsys.readouterr().out.split())
 
 
 def _assert_one_line(said, message):
@@ -76,3 +89,31 @@ def test_help_and_errors_load_neither_matplotlib_nor_pandas(arguments, code):
       cwd=sources.ROOT, capture_output=True, text=True, timeout=60,
   )
   assert done.returncode == 0, done.stderr
+
+
+def test_quantity_and_scale_are_drawn(tmp_path, monkeypatch):
+  figures = []
+  monkeypatch.setattr(style, 'save', lambda figure, path: figures.append(
+      (figure, path)
+  ))
+  path = write_run(tmp_path / 'a')
+  (path / 'metrics.csv').write_text('round,test_loss\n0,2.5\n1,1.5\n')
+  assert main.main([
+      'loss', '--runs', str(path), '--output', str(tmp_path / 'b.png'),
+      '--quantity', 'test_loss', '--log_scale',
+  ]) == 0
+  (figure, saved), = figures
+  (axes,) = figure.axes
+  assert saved == tmp_path / 'b.png'
+  assert axes.get_ylabel() == 'test loss' and axes.get_yscale() == 'log'
+  assert axes.get_lines()[0].get_ydata().tolist() == [2.5, 1.5]
+
+
+def test_figure_without_lines_is_told_and_kept(tmp_path, capsys):
+  for status, is_told in (('diverged', True), ('finished', False)):
+    path = write_run(tmp_path / status, status=status)
+    output = tmp_path / f'{status}.png'
+    arguments = ['--runs', str(path), '--output', str(output)]
+    assert main.main(['loss', *arguments]) == 0
+    assert output.exists()
+    assert ('has no lines' in capsys.readouterr().err) == is_told

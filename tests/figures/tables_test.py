@@ -25,16 +25,14 @@ def test_text_has_six_digits():
   ]
 
 
-def test_markdown_has_rows_and_notes(tmp_path, capsys):
-  path = tmp_path / 'new' / 'a.md'
+def test_markdown_has_rows_and_notes():
   table = pd.DataFrame({'a': ['1', 'x|y'], 'b': ['-', '2']})
-  tables.show(table, ['First.', 'Second.'], path)
-  assert capsys.readouterr().out.split() == ['a', 'b', '1', '-', 'x|y', '2']
-  assert path.read_text() == (
+  text = tables.table_text(table)
+  assert text.split() == ['a', 'b', '1', '-', 'x|y', '2']
+  assert tables.markdown(table, ['First.', 'Second.']) == (
       '| a | b |\n| --- | --- |\n| 1 | - |\n| x\\|y | 2 |\n'
       '\nFirst.\n\nSecond.\n'
   )
-  assert [p.name for p in path.parent.iterdir()] == ['a.md']
 
 
 @pytest.mark.parametrize('value, like, text', [

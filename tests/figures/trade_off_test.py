@@ -1,200 +1,308 @@
-"""Bounds against their formulas and exact moments; the best eta."""
+"""The recommendations row by row, the panels, and the command."""
 
 import math
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from tests.theory import cases
-from tff_localupdate import theta as theta_lib
+from baselines.figures import main
+from baselines.figures import style
+from baselines.figures import trade_off as trade_off_lib
+from tff_localupdate.theory import bounds
 from tff_localupdate.theory import convergence
-from tff_localupdate.theory import moments
 from tff_localupdate.theory import quadratics
+from tff_localupdate.theory import spectrum
 from tff_localupdate.theory import trade_off
+from tff_localupdate.theta import Theta
 
 CONSTANTS = quadratics.PopulationConstants(0.1, 1.0, 0.2, 0.02)
 QUESTION = trade_off.Question(CONSTANTS, 10, 0.5, 500, 3.0)
-SCHEDULES = (
-    trade_off.constant_rates,
-    trade_off.decaying_server_rate,
-    trade_off.decaying_rates,
+
+
+@pytest.fixture(name='rows', scope='module')
+def _rows():
+  best_of_each = trade_off.best_of_each_num_steps(QUESTION)
+  table = trade_off_lib.advice_table(QUESTION, best_of_each, 0.5)
+  assert set(table) == {
+      *trade_off_lib.ADVICE, *trade_off_lib.DISTANCES
+  }
+  return table.set_index('choice')
+
+
+def test_g12_distance_bounds():
+  constants = quadratics.PopulationConstants(0.5, 3.0, 1.0, 2.0)
+  found = trade_off.distance_bounds(constants, 5, 0.2)
+  assert found['theorem_16'] == pytest.approx(73.1173617847, abs=1e-9)
+  assert found['theorem_17'] == pytest.approx(29.4533466826, abs=1e-9)
+  # (eps/(1 - eps)) kappa sigma_c (1 + sigma_A/mu), eps/(1 - eps) = e^{gKL} - 1.
+  assert found['corollary_19'] == pytest.approx(
+      math.expm1(0.2 * 5 * 3.0) * 6.0 * 2.0 * 3.0
+  )
+  phi_l, phi_mu = ((1.0 - (1.0 - 0.2 * lam) ** 5) / 0.2 for lam in (3.0, 0.5))
+  assert found['theorem_21'] == pytest.approx(
+      (15.0 - phi_l) / 2.5 * 2.0 * (1.0 + phi_l / phi_mu)
+  )
+
+
+def test_distance_bounds_at_their_ends():
+  found = trade_off.distance_bounds(CONSTANTS, 10, 0.0)
+  assert [str(value) for value in found.values()] == ['0.0'] * 4
+  found = trade_off.distance_bounds(CONSTANTS, 10_000, 0.9)
+  assert found['corollary_19'] == math.inf and 0.0 < found['theorem_17']
+  same = quadratics.PopulationConstants(0.1, 1.0)
+  found = trade_off.distance_bounds(same, 10_000, 0.9)
+  assert list(found.values()) == [0.0] * 4
+
+
+def test_rows_are_the_choices(rows):
+  assert list(rows.index) == [
+      'gamma = 0', 'best gamma', 'best gamma, eta decays',
+      'best gamma, both decay', 'best gamma and K', 'given gamma',
+  ]
+  expected = trade_off.best_client_rate(
+      trade_off.constant_rates, QUESTION, 10
+  )
+  row = rows.loc['best gamma']
+  assert row.client_learning_rate == expected.client_learning_rate
+  assert row.server_learning_rate == expected.server_learning_rate
+  assert row.error == expected.error
+  assert rows.loc['gamma = 0'].client_learning_rate == 0.0
+  assert rows.loc['given gamma'].client_learning_rate == 0.5
+  assert rows.loc['best gamma'].error <= rows.loc['gamma = 0'].error
+  assert rows.loc['best gamma'].error <= rows.loc['given gamma'].error
+
+
+def test_steps_recommended_are_the_fewest_that_do(rows):
+  row = rows.loc['best gamma and K']
+  best_of_each = trade_off.best_of_each_num_steps(QUESTION)
+  least = min(bound.error for bound in best_of_each)
+  assert row.num_steps > 10 and row.error <= 1.05 * least
+  for bound in best_of_each:
+    if bound.num_steps < row.num_steps:
+      assert bound.error > 1.05 * least
+
+
+def test_bounds_are_named_and_house_forms_said(rows):
+  assert rows.loc['gamma = 0'].bounds == 'Theorem 26'
+  assert rows.loc['best gamma'].bounds == 'Theorem 26 and 17'
+  assert rows.loc['given gamma'].bounds == 'Theorem 26 and 21'
+  assert rows.loc['best gamma, eta decays'].bounds.startswith('Theorem 27')
+  assert rows.loc['best gamma, both decay'].bounds == 'Theorem 29'
+  assert list(rows.form) == [
+      'derived', 'derived', 'house', 'house', 'derived', 'derived'
+  ]
+  for row in rows.itertuples():
+    if '17' in row.bounds:
+      assert row.surrogate_distance == row.theorem_17 <= row.theorem_21
+    if '21' in row.bounds:
+      assert row.surrogate_distance == row.theorem_21 <= row.theorem_17
+
+
+def test_condition_number_and_limit_are_those_of_the_theory(rows):
+  for row in rows.itertuples():
+    where = (row.num_steps, row.client_learning_rate)
+    assert row.condition_number == pytest.approx(
+        spectrum.condition_number_bound(
+            Theta.ones(row.num_steps), 0.1, 1.0, row.client_learning_rate
+        )
+    )
+    assert row.max_server_learning_rate == pytest.approx(
+        convergence.max_server_rate(CONSTANTS, *where)
+    )
+
+
+def test_given_rate_is_left_out_or_refused():
+  best_of_each = [trade_off.constant_rates(QUESTION, 10, 0.0)]
+  table = trade_off_lib.advice_table(QUESTION, best_of_each)
+  assert 'given gamma' not in set(table.choice)
+  with pytest.raises(ValueError, match='client_learning_rate must be below'):
+    trade_off_lib.advice_table(QUESTION, best_of_each, 1.0)
+
+
+CONSTANTS_TRADE_OFF_FIGURE = quadratics.PopulationConstants(0.1, 1.0, 0.2, 0.02)
+QUESTION_TRADE_OFF_FIGURE = trade_off.Question(
+    CONSTANTS_TRADE_OFF_FIGURE, 10, 0.5, 500, 3.0
 )
 
 
-def _phi(num_steps, eigenvalue, gamma):
-  return eigenvalue * sum(
-      (1.0 - gamma * eigenvalue) ** k for k in range(num_steps)
-  )
+@pytest.fixture(name='panels', scope='module')
+def _panels():
+  """The lines of each panel by their labels."""
+  best_of_each = trade_off.best_of_each_num_steps(QUESTION_TRADE_OFF_FIGURE)
+  figure = trade_off_lib.draw(QUESTION_TRADE_OFF_FIGURE, best_of_each)
+  return [
+      {line.get_label(): line.get_xydata() for line in axes.get_lines()}
+      for axes in figure.axes
+  ]
 
 
-def _gap(gamma, num_steps=10):
-  """Theorems 17 and 21 for CONSTANTS, as the specification has them."""
-  mu, smoothness = (_phi(num_steps, lam, gamma) for lam in (0.1, 1.0))
-  moved = num_steps * 1.0 - smoothness
-  return min(
-      moved / mu * 0.02 * (1.0 + 0.2 / 0.1),
-      moved / (num_steps * 0.1) * 0.02 * (1.0 + smoothness / mu),
-  )
-
-
-@pytest.mark.parametrize('gamma', [0.0, 1e-3, 0.03, 0.5, 0.9])
-def test_surrogate_distance(gamma):
-  found = trade_off.surrogate_distance(CONSTANTS, 10, gamma)
-  assert found == pytest.approx(_gap(gamma), rel=1e-12, abs=1e-15)
-
-
-def test_surrogate_distance_takes_the_smaller_theorem():
-  """Theorem 17 at small gamma; Theorem 21 where 1 + sigma_A/mu is larger."""
-  mu, smoothness = (_phi(10, lam, 0.9) for lam in (0.1, 1.0))
-  theorem_17 = (10.0 - smoothness) / mu * 0.02 * 3.0
-  theorem_21 = (10.0 - smoothness) * 0.02 * (1.0 + smoothness / mu)
-  assert theorem_21 < theorem_17
-  found = trade_off.surrogate_distance(CONSTANTS, 10, 0.9)
-  assert found == pytest.approx(theorem_21)
-
-
-@pytest.mark.parametrize('horizon', [1, 7, 500, 10**9])
-@pytest.mark.parametrize('distance', [1e-6, 1.0, 1e3])
-@pytest.mark.parametrize('variance', [0.0, 1e-4, 10.0])
-def test_best_server_rate_by_brute_force(horizon, distance, variance):
-  mu, smoothness = 0.8, 5.0
-  eta = trade_off.best_server_rate(
-      (mu, smoothness), horizon, distance, variance
-  )
-
-  def bound(rate):
-    power = np.exp(horizon * np.log1p(-rate * mu))
-    return power * distance + rate * variance / mu * (1.0 - power)
-
-  limit = mu / smoothness**2
-  assert 0.0 < eta <= limit
-  tried = bound(np.geomspace(1e-12, 1.0, 20_001) * limit)
-  assert bound(eta) <= tried.min() * (1.0 + 1e-12)
-  if variance == 0.0:
-    assert eta == limit
-
-
-def test_best_server_rate_if_one_step_reaches_the_minimizer():
-  assert trade_off.best_server_rate((2.0, 2.0), 5, 1.0, 0.0) == 0.5
-  assert trade_off.best_server_rate((2.0, 2.0), 1, 1.0, 1.0) == 0.5
-  # T = 1: (1 - e) D^2 + e^2 V/mu^2 is least at e = D^2 mu^2/(2 V).
-  found = trade_off.best_server_rate((2.0, 2.0), 1, 1.0, 8.0)
-  assert 2.0 * found == pytest.approx(4.0 / 16.0)
-
-
-def test_constant_rates_by_formula():
-  found = trade_off.constant_rates(QUESTION, 10, 0.03)
-  mu = _phi(10, 0.1, 0.03)
-  power = (1.0 - found.server_learning_rate * mu) ** 500
-  noise = found.server_learning_rate * 0.5 / mu * (1.0 - power)
-  gap = _gap(0.03)
-  expected = math.sqrt(power * (3.0 + gap) ** 2 + noise)
-  assert found.optimisation == pytest.approx(expected)
-  assert found.surrogate_distance == pytest.approx(gap)
-  assert found.error == pytest.approx(gap + expected)
-  assert found.offset is None
-
-
-def test_decaying_server_rate_by_formula():
-  found = trade_off.decaying_server_rate(QUESTION, 10, 0.03)
-  mu, smoothness = (_phi(10, lam, 0.03) for lam in (0.1, 1.0))
-  xi = 2.0 * (smoothness / mu) ** 2 - 1.0
-  square = max(4.0 * 0.5 / mu**2, (1.0 + xi) * (3.0 + _gap(0.03)) ** 2)
-  assert found.offset == pytest.approx(xi)
-  assert found.server_learning_rate == pytest.approx(mu / smoothness**2)
-  assert found.error == pytest.approx(
-      _gap(0.03) + math.sqrt(square / (501.0 + xi))
-  )
-
-
-def test_decaying_rates_by_formula():
-  found = trade_off.decaying_rates(QUESTION, 10, 0.03)
-  mu = _phi(10, 0.1, 0.03)
-  xi = 4.0 * (10.0 / mu) ** 2 - 1.0
-  constant = 5.0 * 10.0 * 1.0 * 11.0 * 0.02
-  nu = max(
-      (1.0 + xi) * (3.0 + _gap(0.03)) ** 2,
-      32.0 * 0.5 / mu**2 + (constant * 0.03) ** 2 * (1.0 + xi),
-  )
-  end = 0.03 * (1.0 + xi) / (501.0 + xi)
-  expected = 2.0 * nu / (501.0 + xi) + 2.0 * (constant * end) ** 2
-  assert found.error == pytest.approx(math.sqrt(expected))
-  assert found.server_learning_rate == pytest.approx(4.0 / (mu * (1.0 + xi)))
-  assert found.offset == pytest.approx(xi)
-  assert found.surrogate_distance is None
-
-
-def test_noise_grows_with_the_steps():
-  assert QUESTION.variance_of(10) == 0.5
-  assert QUESTION.variance_of(20) == 1.0
-  square = trade_off.Question(CONSTANTS, 10, 0.5, 500, 3.0, 'square')
-  assert square.variance_of(20) == 2.0
-
-
-def test_extreme_numbers_stay_numbers():
-  """What the command admits overflows nowhere."""
-  for mu, smoothness, size in (
-      (1e-20, 1e20, 1e20), (1e-20, 1e-20, 1e20), (1e20, 1e20, 1e-20)
-  ):
-    constants = quadratics.PopulationConstants(mu, smoothness, size, size)
-    question = trade_off.Question(constants, 10_000, size, 10**9, size)
-    for bound in SCHEDULES:
-      for gamma in (0.0, 0.999 / smoothness):
-        found = bound(question, 10_000, gamma)
-        assert found.error >= 0.0 and found.server_learning_rate > 0.0
-
-
-def _root_mean_square(population, bound, schedule):
-  """Returns the exact error after T rounds at these rates, and the least V."""
-  sampling = moments.RoundSampling(quadratics.examples_of(population), 2)
-  start = population.minimizer + _offset(population)
-  state = moments.start_at(start, population.minimizer)
-  variance = 0.0
-  for round_num in range(1, 31):
-    factor = 1.0
-    if bound.offset is not None:
-      factor = (1.0 + bound.offset) / (round_num + bound.offset)
-    gamma_factor = factor if schedule is trade_off.decaying_rates else 1.0
-    result = moments.next_moments(
-        state, sampling, theta=theta_lib.Theta.ones(bound.num_steps),
-        client_learning_rate=gamma_factor * bound.client_learning_rate,
-        server_learning_rate=factor * bound.server_learning_rate,
+def test_distances(panels):
+  assert set(panels[0]) == {
+      'Theorem 16', 'Theorem 17', 'Theorem 21, from 0', 'Corollary 19'
+  }
+  for gamma, value in panels[0]['Theorem 17'][::20]:
+    assert value == bounds.fed_avg_distance_bound(
+        CONSTANTS_TRADE_OFF_FIGURE, 10, gamma
     )
-    state = result.moments
-    variance = max(variance, result.update_variance)
-  return math.sqrt(state.distance_squared), variance
 
 
-def _offset(population):
-  return np.full(population.dimension, 0.5 / math.sqrt(population.dimension))
+def test_condition_number_falls_from_that_of_the_loss(panels):
+  gammas, values = panels[1]['Corollary 13'].T
+  assert (np.diff(values) < 0.0).all()
+  expected = (1.0 - (1.0 - gammas) ** 10) / (1.0 - (1.0 - 0.1 * gammas) ** 10)
+  np.testing.assert_allclose(values, expected, rtol=1e-9)
+  np.testing.assert_allclose(panels[1][r'$L/\mu$, at $\gamma = 0$'][:, 1], 10.0)
 
 
-@pytest.mark.parametrize('schedule', SCHEDULES)
-@pytest.mark.parametrize('case', range(6))
-def test_bounds_hold_over_exact_moments(case, schedule):
-  """With V at least what the process shows at the rates that V leads to."""
-  population = cases.random_population(case)
-  population = quadratics.QuadraticPopulation(
-      population.hessians, population.centers
+def test_error_is_a_sum_and_its_least_is_marked(panels):
+  lines = panels[2]
+  total = lines['sum'][:, 1]
+  parts = lines['optimisation'][:, 1] + lines[r'$\|x^*_\gamma-x^*\|$'][:, 1]
+  np.testing.assert_allclose(total, parts, rtol=1e-12)
+  best = trade_off.best_client_rate(
+      trade_off.constant_rates, QUESTION_TRADE_OFF_FIGURE, 10
   )
-  variance = 1.0
-  for _ in range(20):
-    question = trade_off.Question(
-        population.constants, 3, variance, 30, 0.5
-    )
-    gamma = 0.3 / population.constants.smoothness
-    bound = schedule(question, 3, gamma)
-    error, least = _root_mean_square(population, bound, schedule)
-    if least <= variance:
-      break
-    variance = 2.0 * least
-  assert least <= variance
-  assert 0.0 < error <= bound.error
+  (label,) = [name for name in lines if name.startswith('best')]
+  assert lines[label].tolist() == [[best.client_learning_rate, best.error]]
+  assert f'{best.client_learning_rate:.3g}' in label
+  assert best.error <= total.min()
 
 
-def test_limit_on_the_server_rate_is_kept():
-  for gamma in (0.0, 0.1, 0.9):
-    limit = convergence.max_server_rate(CONSTANTS, 10, gamma)
-    for bound in (trade_off.constant_rates, trade_off.decaying_server_rate):
-      found = bound(QUESTION, 10, gamma).server_learning_rate
-      assert 0.0 < found <= limit * (1.0 + 1e-12)
+def test_steps(panels):
+  lines = panels[3]
+  steps, errors = lines[r'best $\gamma$'].T
+  assert (steps[0], steps[-1]) == (1, 100)
+  assert (errors <= lines[r'$\gamma = 0$'][:, 1]).all()
+  (label,) = [name for name in lines if name.startswith('enough')]
+  ((marked, error),) = lines[label]
+  assert f'K = {marked:g},' in label
+  assert error == errors[steps == marked] <= 1.05 * errors.min()
+
+
+def test_caption_names_the_numbers():
+  text = trade_off_lib.caption(QUESTION_TRADE_OFF_FIGURE)
+  assert r'$\mu$ = 0.1, $L$ = 1, $\sigma_A$ = 0.2, $\sigma_c$ = 0.02' in text
+  assert r'$V$ = 0.5, $K$ = 10, $T$ = 500, $\|x_1-x^*\|$ = 3.' in text
+  assert 'V grows like K.' in text
+  figure = style.new_figure()
+  style.add_caption(figure, text)
+  for line in figure.get_supxlabel().splitlines():
+    assert line.count('$') % 2 == 0
+
+
+def test_figure_without_any_error_is_drawn(tmp_path):
+  """kappa = 1, equal clients, no noise: one step is enough, bounds are 0."""
+  question = trade_off.Question(
+      quadratics.PopulationConstants(1.0, 1.0), 2, 0.0, 5, 1.0
+  )
+  found = trade_off.best_of_each_num_steps(question)[:2]
+  with warnings.catch_warnings():
+    warnings.simplefilter('error')
+    style.save(trade_off_lib.draw(question, found), tmp_path / 'a.png')
+  assert (tmp_path / 'a.png').read_bytes().startswith(b'\x89PNG')
+
+
+def test_marked_rates_are_one_number():
+  # Slow and smooth: eta is large, and gamma small.
+  question = trade_off.Question(
+      quadratics.PopulationConstants(1e-6, 1e-6, 0.0, 0.0), 2, 0.0, 5, 1.0
+  )
+  found = trade_off.best_of_each_num_steps(question)[:2]
+  figure = trade_off_lib.draw(question, found)
+  labels = [
+      line.get_label() for axes in figure.axes for line in axes.get_lines()
+  ]
+  assert any(label.startswith('best: ') for label in labels)
+  assert not any('e+' in label or 'e-0' in label for label in labels)
+
+
+_NUMBERS = {
+    'mu': '0.1', 'smoothness': '1', 'sigma_a': '0.2', 'sigma_c': '0.02',
+    'noise_variance': '0.5', 'num_steps': '10', 'horizon': '500',
+    'distance': '3',
+}
+
+
+def _arguments(tmp_path, **changes):
+  numbers = {**_NUMBERS, **changes}
+  flags = [f'--{name}={value}' for name, value in numbers.items()]
+  return ['theory', *flags, f'--output={tmp_path / "new" / "a.png"}']
+
+
+def test_tables_and_figure(tmp_path, capsys):
+  csv = tmp_path / 'a.csv'
+  arguments = _arguments(tmp_path, client_learning_rate='0.25')
+  assert main.main([*arguments, f'--csv={csv}']) == 0
+  said = capsys.readouterr().out
+  output = tmp_path / 'new' / 'a.png'
+  assert said.endswith(f'{output}\n{csv}\n')
+  assert output.read_bytes().startswith(b'\x89PNG')
+  assert said.count('best gamma and K') == 2 and 'house' in said
+  assert 'printed constants may differ' in said
+  table = pd.read_csv(csv, float_precision='round_trip').set_index('choice')
+  question = trade_off.Question(
+      quadratics.PopulationConstants(0.1, 1.0, 0.2, 0.02), 10, 0.5, 500, 3.0
+  )
+  for choice, gamma in (('gamma = 0', 0.0), ('given gamma', 0.25)):
+    expected = trade_off.constant_rates(question, 10, gamma)
+    row = table.loc[choice]
+    assert row.client_learning_rate == gamma
+    assert row.server_learning_rate == expected.server_learning_rate
+    assert row.error == expected.error
+    assert row.error == row.optimisation + row.surrogate_distance
+  assert pd.isna(table.loc['best gamma'].offset)
+  assert pd.isna(table.loc['best gamma, both decay'].optimisation)
+
+
+def test_growth_of_the_noise_changes_the_steps(tmp_path, monkeypatch):
+  monkeypatch.setattr(trade_off_lib, 'draw', lambda *_: style.new_figure())
+  found = {}
+  for growth in ('linear', 'square'):
+    csv = tmp_path / f'{growth}.csv'
+    arguments = _arguments(tmp_path, noise_growth=growth, sigma_c='10')
+    assert main.main([*arguments, f'--csv={csv}']) == 0
+    table = pd.read_csv(csv).set_index('choice')
+    found[growth] = table.loc['best gamma and K'].num_steps
+  # With gamma = 0 and V like K^2, V/mu_gamma^2 is the same for each K.
+  assert found['square'] == 1 < found['linear']
+
+
+@pytest.mark.parametrize('changes, message', [
+    ({'smoothness': '0.05'}, 'smoothness must be at least mu, 0.1, found 0.05'),
+    (
+        {'client_learning_rate': '1'},
+        'client_learning_rate must be below 1.0, 1/(1 * smoothness), found 1',
+    ),
+])
+def test_numbers_that_do_not_fit_are_refused(
+    changes, message, tmp_path, capsys
+):
+  assert main.main(_arguments(tmp_path, **changes)) == 2
+  said = capsys.readouterr()
+  assert said.err.startswith(f'localupdate-figures: error: {message}')
+  assert said.err.count('\n') == 1 and not said.out
+  assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize('name, value', [
+    ('mu', '0'), ('mu', '-1'), ('smoothness', 'nan'), ('sigma_a', '-0.1'),
+    ('sigma_c', 'inf'), ('noise_variance', '-1'), ('num_steps', '0'),
+    ('num_steps', '10001'), ('horizon', '2.5'), ('distance', '0'),
+    ('client_learning_rate', '-0.1'), ('noise_growth', 'cubic'),
+])
+def test_wrong_numbers_are_refused(name, value, tmp_path, capsys):
+  with pytest.raises(SystemExit) as caught:
+    main.main(_arguments(tmp_path, **{name: value}))
+  said = capsys.readouterr().err
+  assert caught.value.code == 2 and said.count('\n') == 1
+  assert said.startswith(f'localupdate-figures: error: argument --{name}: ')
+  assert repr(value) in said
+
+
+def test_missing_numbers_are_named(tmp_path, capsys):
+  with pytest.raises(SystemExit):
+    main.main(['theory', '--output', str(tmp_path / 'a.png'), '--mu', '1'])
+  said = capsys.readouterr().err
+  assert '--smoothness' in said and '--distance' in said

@@ -75,6 +75,35 @@ def test_clients_that_move_count_every_point(num_queries):
   np.testing.assert_allclose(state.query_sum, np.sum(points, axis=0))
 
 
+@pytest.mark.parametrize('num_queries', [_L, 2])
+@pytest.mark.parametrize('every', [1, 2])
+def test_clients_with_fewer_batches_count_those_that_they_have(
+    num_queries, every
+):
+  f, counter = _counter(every)
+  sizes = np.array([[2, 2, 2, 2, 1], [2, 1, 0, 0, 0], [0, 0, 0, 0, 0]])
+  start = _start(np.arange(4.0), num_queries)._replace(batch_sizes=sizes)
+  state = counter.count(counter.initial_state(), start)
+  total, queries, visited = 0.0, 0, np.zeros(4)
+  for m in range(_M):
+    x, points = start.point, []
+    for rows, size in zip(start.rows[m], sizes[m]):
+      if not size or len(points) == num_queries:
+        break
+      points.append(x)
+      batch = rows[:size]
+      errors = f.features[batch] @ x - f.labels[batch]
+      x = x - _ETA * 2 / size * errors @ f.features[batch]
+    queries += len(points)
+    visited += np.sum(points, axis=0) if points else 0.0
+    for first in range(0, len(points), every):
+      run = points[first : first + every]
+      total += len(run) * _value(f, run[(len(run) - 1) // 2])
+  assert state.cumulative_regret == pytest.approx(total, rel=1e-11)
+  assert state.num_queries == queries
+  np.testing.assert_allclose(state.query_sum, visited, rtol=1e-12)
+
+
 def test_every_third_point_counts_for_its_neighbours():
   f, counter = _counter(every=3)
   start = _start(np.arange(4.0))

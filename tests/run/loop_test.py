@@ -388,7 +388,7 @@ def test_interrupted_run_can_be_ended_where_it_is(
     _run(workbench, tmp_path)
   outcome = _run(workbench, tmp_path, rounds=5)
   assert outcome.status == folder.FINISHED
-  assert outcome.population_loss is not None
+  assert outcome.final['population_loss'] is not None
   rows = _rows(tmp_path)
   assert rows[5]['population_loss'] and len(rows) == 6
   _run(workbench, tmp_path)

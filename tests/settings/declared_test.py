@@ -242,8 +242,8 @@ def test_settings_that_only_other_algorithms_have_are_refused(name):
     given = {'algorithm': name, other: _legal(field)[0]}
     with pytest.raises(command.InputError) as caught:
       flags.build_experiment(given)
-    assert str(caught.value) == (
-        f"{other} would be ignored: algorithm is '{name}'."
+    assert str(caught.value).startswith(
+        f"{other} would be ignored: algorithm is '{name}'"
     )
 
 

@@ -89,6 +89,20 @@ def test_every_algorithm_is_chosen_by_its_name(algorithm):
     assert (part is not None) == entry.has_server_optimizer
 
 
+@pytest.mark.parametrize('algorithm, setting, hint', [
+    ('fed_avg', 'client_learning_rate', ', whose step_size stands for it'),
+    ('minibatch_sgd', 'server_learning_rate', ', whose step_size stands for'),
+    ('minibatch_sgd', 'client_learning_rate', '[.]$'),
+    ('fed_avg', 'theta', '[.]$'),
+])
+def test_tied_rates_are_told_by_what_stands_for_them(algorithm, setting, hint):
+  value = '1:2' if setting == 'theta' else '0.1'
+  with pytest.raises(
+      command.InputError, match=f"ignored: algorithm is '{algorithm}'{hint}"
+  ):
+    _parse(f'--algorithm={algorithm}', f'--{setting}={value}')
+
+
 def test_flags_of_a_preset_take_its_place_and_later_ones_win():
   parsed = _parse(
       '--task=scaled_regression', '--horizon=7',

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from baselines import command
+from baselines.results import runs as runs_lib
 from baselines.run import folder as folder_lib
-from baselines.run import summary
 from baselines.settings import record
 from baselines.sweeps import main
 from baselines.sweeps import report
@@ -114,7 +114,7 @@ def test_exit_codes(tmp_path, monkeypatch, statuses, code):
     for settings, status in zip(configs, statuses):
       run = folder_lib.RunFolder(folder / record.run_id(settings))
       yield dataclasses.replace(
-          summary.summarize(settings, run), status=status
+          runs_lib.summarize(settings, run), status=status
       )
 
   monkeypatch.setattr(

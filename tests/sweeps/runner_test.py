@@ -70,7 +70,7 @@ def test_points_share_one_program_and_second_call_needs_no_tensorflow(
   assert [o.status for o in outcomes] == ['finished'] * 3
   assert len({id(t.program) for t in tools}) == 1
   assert tools[0].program.num_compiled == 1
-  assert len({o.first_population_loss for o in outcomes}) == 1
+  assert len({o.final['first_population_loss'] for o in outcomes}) == 1
   names = {record.run_id(p) for p in _points()}
   assert set(os.listdir(tmp_path)) == names
   monkeypatch.setattr(command, 'announced', None)
@@ -81,7 +81,7 @@ def test_point_in_a_sweep_equals_the_point_alone(tmp_path):
   together = _run(_points(), tmp_path / 'together')[1]
   (alone,) = _run(_points('0.5'), tmp_path / 'alone')
   for field in ('first_population_loss', 'population_loss', 'last_loss'):
-    assert getattr(alone, field) == getattr(together, field)
+    assert alone.final[field] == together.final[field]
 
 
 def test_diverged_and_failed_points_do_not_stop_the_sweep(

@@ -128,7 +128,7 @@ def _case(case):
 
 def _run(sampling, num_steps, start, reference, client_rate, server_rate,
          num_rounds=NUM_ROUNDS):
-  """Returns E||x_t - reference||^2 for t = 1.., and the largest variance."""
+  """Returns the moments of x_t for t = 1.., and the largest variance."""
   found = [moments.start_at(start, reference)]
   variance = 0.0
   for round_num in range(1, num_rounds):
@@ -139,7 +139,16 @@ def _run(sampling, num_steps, start, reference, client_rate, server_rate,
     )
     found.append(result.moments)
     variance = max(variance, result.update_variance)
-  return [m.distance_squared for m in found], variance
+  return found, variance
+
+
+def _distances(found, point):
+  """E||x_t - point||^2, from moments about any reference."""
+  return [
+      m.distance_squared + 2.0 * m.mean @ (m.reference - point)
+      + np.sum((m.reference - point) ** 2)
+      for m in found
+  ]
 
 
 def test_theorems_26_27_28_over_exact_moments():
@@ -163,21 +172,21 @@ def _check_theorems_26_27_28(case):
         sampling, num_steps, start, minimizer, lambda t: rate,
         lambda t, eta=eta: eta,
     )
-    for t, distance in enumerate(found, 1):
+    for t, distance in enumerate(_distances(found, minimizer), 1):
       bound = convergence.constant_rate_bound(
           constants, server_learning_rate=eta, round_num=t,
           update_variance=variance, **shared
       )
       assert distance <= bound * (1 + 1e-9)
   decaying = convergence.decaying_server_rate(constants, num_steps, rate)
-  for reference, bound_fn in (
+  found, variance = _run(
+      sampling, num_steps, start, minimizer, lambda t: rate, decaying.at
+  )
+  for point, bound_fn in (
       (minimizer, convergence.decaying_rate_bound),
       (population.minimizer, convergence.true_minimizer_bound),
   ):
-    found, variance = _run(
-        sampling, num_steps, start, reference, lambda t: rate, decaying.at
-    )
-    for t, distance in enumerate(found, 1):
+    for t, distance in enumerate(_distances(found, point), 1):
       bound = bound_fn(
           constants, round_num=t, update_variance=variance, **shared
       )
@@ -199,7 +208,7 @@ def _check_theorem_29(case):
   found, variance = _run(
       sampling, num_steps, start, population.minimizer, client.at, server.at
   )
-  for t, distance in enumerate(found, 1):
+  for t, distance in enumerate(_distances(found, population.minimizer), 1):
     bound = convergence.decaying_rates_bound(
         constants, num_steps=num_steps, client_learning_rate=rate, round_num=t,
         distance_squared=np.sum((start - first) ** 2),
@@ -224,6 +233,9 @@ def test_decaying_rates_reach_the_minimizer_a_constant_client_rate_does_not():
                  lambda t: rate, decaying.at, num_rounds)
   decayed, _ = _run(sampling, num_steps, [3.0], population.minimizer,
                     client.at, server.at, num_rounds)
+  kept, decayed = (
+      _distances(found, population.minimizer) for found in (kept, decayed)
+  )
   assert gap < kept[-1] < 1.1 * gap
   assert decayed[-1] < 0.2 * gap
   # O(1/t): ten times the rounds, a tenth of the distance, or less.

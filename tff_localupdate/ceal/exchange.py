@@ -1,8 +1,7 @@
-"""NormEst, Algorithm 1 of CEAL: a vector with its norm within a factor.
+"""The client's part of CEAL: NormEst, what it is asked for, what it sends.
 
-What an exchange of CEAL asks for: a pure function of the server's state.
-
-What a client of CEAL holds, computes and sends in one exchange.
+NormEst is Algorithm 1: a vector with its norm within a factor. The plan of an
+exchange is a pure function of the server's state.
 """
 
 from collections.abc import Callable

@@ -1,11 +1,5 @@
-"""An iterative process whose clients query until a horizon.
+"""CEAL, Algorithm 2, as an iterative process: one `next` is one exchange."""
 
-One exchange of CEAL as TFF computations.
-
-CEAL, Algorithm 2, as an iterative process: one `next` is one exchange.
-"""
-
-import abc
 import collections
 from collections.abc import Callable
 from typing import Any, Optional
@@ -23,91 +17,6 @@ from tff_localupdate.compression import codes
 from tff_localupdate.compression import messages
 from tff_localupdate.compression import quantizers
 from tff_localupdate.compression import random_seeds
-
-
-class HorizonProcess(tff.templates.IterativeProcess, abc.ABC):
-  """A process, with what a loop around it has to know.
-
-  `initialize` and `next` are TFF computations. The other methods are plain
-  functions of a state, which is a NamedTuple with the fields `model_weights`
-  and `step_size`; they need no execution context.
-  """
-
-  def __init__(
-      self,
-      initialize_fn: tff.Computation,
-      next_fn: tff.Computation,
-      initial_values_fn: Callable[[tf.Tensor], Any],
-      hparam_names: tuple[str, ...] = ('step_size',),
-  ):
-    """Makes a process.
-
-    Args:
-      initialize_fn: Returns the initial state at the server.
-      next_fn: One round.
-      initial_values_fn: Maps a seed, int64, to the initial state.
-      hparam_names: The fields of the state, all numbers above 0, that
-        `set_hparams` may change.
-    """
-    super().__init__(initialize_fn, next_fn)
-    self._initial_values_fn = tf.function(initial_values_fn, autograph=False)
-    self._hparam_names = hparam_names
-
-  @abc.abstractmethod
-  def samples_needed(self, state: Any) -> int:
-    """Returns how many batches of each client the next round reads."""
-
-  @abc.abstractmethod
-  def rows_needed(self, state: Any) -> int:
-    """Returns N, the rows that `batches` should have in the next round.
-
-    At least `samples_needed`. Rows that are not read may be anything; each N
-    compiles anew, and few occur.
-    """
-
-  @abc.abstractmethod
-  def is_finished(self, state: Any) -> bool:
-    """Returns whether all T queries are done; then `next` changes nothing."""
-
-  def initialize_with_seed(self, seed: int) -> Any:
-    """Returns the initial state for another seed; nothing compiles anew."""
-    random_seeds.check_seed('seed', seed)
-    return self._initial_values_fn(tf.constant(seed, tf.int64))
-
-  def get_hparams(self, state: Any) -> collections.OrderedDict[str, Any]:
-    """Returns the numbers that `set_hparams` may change, by name."""
-    return collections.OrderedDict(
-        (name, getattr(state, name)) for name in self._hparam_names
-    )
-
-  def set_hparams(
-      self, state: Any, hparams: collections.OrderedDict[str, Any]
-  ) -> Any:
-    """Returns `state` with other values of those, in their dtypes.
-
-    Raises:
-      ValueError: If there is any other name, or a number is not above 0.
-    """
-    changes = {}
-    for name, value in hparams.items():
-      arguments.check_choice('hparams', name, self._hparam_names)
-      arguments.check_positive(name, float(value))
-      dtype = tf.convert_to_tensor(getattr(state, name)).dtype
-      # The hint keeps a Python float in full precision on its way to float64.
-      value = tf.convert_to_tensor(value, dtype_hint=dtype)
-      changes[name] = tf.cast(value, dtype)
-    return state._replace(**changes)
-
-  def get_model_weights(self, state: Any) -> tff.learning.models.ModelWeights:
-    """Returns the model weights in `state`."""
-    return state.model_weights
-
-  def set_model_weights(
-      self, state: Any, model_weights: tff.learning.models.ModelWeights
-  ) -> Any:
-    """Returns `state` with other weights of the same shapes and dtypes."""
-    return models.replace_weights(state, model_weights)
-
 
 # The place of the initial point among the seeds; exchanges count from 0.
 _INITIAL_POINT = -1
@@ -271,8 +180,13 @@ def checked_norm_fn(
 INITIAL_POINTS = ('zero', 'sphere')
 
 
-class CealProcess(HorizonProcess):
-  """CEAL; its states are `server_step.CealState`."""
+class CealProcess(tff.templates.IterativeProcess):
+  """CEAL, with what a loop around it has to know.
+
+  `initialize` and `next` are TFF computations, see `build_ceal`. The other
+  methods are plain functions of a `server_step.CealState`, and need no
+  execution context.
+  """
 
   def __init__(
       self,
@@ -282,18 +196,62 @@ class CealProcess(HorizonProcess):
       rules: exchange.ExchangeRules,
       true_norm_fn: server_step.NormFn,
   ):
-    super().__init__(initialize_fn, next_fn, initial_values_fn)
+    super().__init__(initialize_fn, next_fn)
+    self._initial_values_fn = tf.function(initial_values_fn, autograph=False)
     self._rules = rules
     self._true_norm_fn = true_norm_fn
 
   def samples_needed(self, state: server_step.CealState) -> int:
+    """Returns how many batches of each client the next exchange reads."""
     return int(state.next_samples)
 
   def rows_needed(self, state: server_step.CealState) -> int:
+    """Returns N, the rows that `batches` should have in the next exchange.
+
+    At least `samples_needed`. Rows that are not read may be anything; each N
+    compiles anew, and few occur.
+    """
     return schedule_lib.padded_size(self.samples_needed(state))
 
   def is_finished(self, state: server_step.CealState) -> bool:
+    """Returns whether all T queries are done; then `next` changes nothing."""
     return int(state.time_used) >= self._rules.horizon
+
+  def initialize_with_seed(self, seed: int) -> server_step.CealState:
+    """Returns the initial state for another seed; nothing compiles anew."""
+    random_seeds.check_seed('seed', seed)
+    return self._initial_values_fn(tf.constant(seed, tf.int64))
+
+  def get_hparams(
+      self, state: server_step.CealState
+  ) -> collections.OrderedDict[str, Any]:
+    """Returns eta by its name, `step_size`."""
+    return collections.OrderedDict(step_size=state.step_size)
+
+  def set_hparams(
+      self,
+      state: server_step.CealState,
+      hparams: collections.OrderedDict[str, Any],
+  ) -> server_step.CealState:
+    """Returns `state` with another step size, in its dtype.
+
+    Raises:
+      ValueError: If there is any other name, or the number is not above 0.
+    """
+    for name, value in hparams.items():
+      arguments.check_choice('hparams', name, ('step_size',))
+      arguments.check_positive(name, float(value))
+      # The hint keeps a Python float in full precision on its way to float64.
+      dtype = tf.as_dtype(self._rules.dtype)
+      value = tf.convert_to_tensor(value, dtype_hint=dtype)
+      state = state._replace(step_size=tf.cast(value, dtype))
+    return state
+
+  def get_model_weights(
+      self, state: server_step.CealState
+  ) -> tff.learning.models.ModelWeights:
+    """Returns the model weights in `state`."""
+    return state.model_weights
 
   def set_model_weights(
       self,
@@ -301,7 +259,7 @@ class CealProcess(HorizonProcess):
       model_weights: tff.learning.models.ModelWeights,
   ) -> server_step.CealState:
     """Returns `state` with other weights, and the true norm at them."""
-    state = super().set_model_weights(state, model_weights)
+    state = models.replace_weights(state, model_weights)
     norm = self._true_norm_fn(state.model_weights.trainable)
     return server_step.with_plan(
         self._rules, state._replace(true_gradient_norm=norm)

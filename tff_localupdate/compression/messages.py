@@ -110,6 +110,8 @@ def transmit(
     quantizer: The quantizer.
     code: The code.
   """
+  # All three, whether or not there is a message: a graph has no early exit.
+  # Then what is not a message is replaced by what says so.
   quantized = quantizer.quantize(vector, resolution, seed)
   was_sent = tf.logical_and(
       codes.fits(code, quantized.indices),

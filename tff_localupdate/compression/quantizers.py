@@ -209,6 +209,7 @@ def stochastic_round(ratios: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
   u_i, also where r_i + u_i would be rounded up to the next whole number in
   floating point.
   """
+  # The fraction is compared with u, not r + u floored: the sum may be rounded.
   floors = tf.floor(ratios)
   rounded_up = (ratios - floors) + uniforms >= 1.0
   rounded = floors + tf.cast(rounded_up, ratios.dtype)

@@ -6,9 +6,8 @@ are answered on the way:
 
   - Which rounds share a function? With XLA only those of equal shapes. Without
     it, all those that differ in sizes which the client's type leaves open.
-  - XLA or TensorFlow's kernels? See `ExecutionOptions.jit`; under `auto` a
-  round
-    that XLA cannot compile falls back, and so do all later ones.
+  - XLA or TensorFlow's kernels? See `ExecutionOptions.jit`. Under `auto` a
+    round that XLA cannot compile falls back, and so do all shapes that follow.
   - What does a call cost? A round of a small model takes half a millisecond, so
     binding arguments counts: see `host_call`.
 
@@ -72,7 +71,8 @@ class CompiledRound:
     self._client_types = values.leaf_types(signature.parameter[1])
     self._output_types = values.leaf_types(signature.result[1])
     self._result = values.Codec(signature.result)
-    self._functions = {}  # And whether XLA compiled each.
+    # By `_shapes`, the oldest first: the function, and whether XLA compiled it.
+    self._functions = {}
     # Rounds in two threads would share the variables, if there are any.
     has_state = self._graph.has_state
     self._turn = threading.Lock() if has_state else contextlib.nullcontext()
@@ -82,6 +82,11 @@ class CompiledRound:
   @property
   def num_compiled(self) -> int:
     return len(self._functions)
+
+  @property
+  def stacks_sequences(self) -> bool:
+    """Whether data sets may be stacked; a loop on a GPU cannot hold them."""
+    return all('CPU' in device for device in self._options.devices)
 
   def __call__(
       self, state: Any, cohort: Sequence[Any], size: int, stacked: bool = True
@@ -104,9 +109,13 @@ class CompiledRound:
     Raises:
       ValueError: If a secure sum's input is out of its declared range.
     """
+    # Tensors that are on the device already stay there: the last round's state
+    # is handed on as it is, and only data and what is read cross to or from the
+    # host.
     server = self._state.flatten(state)
     with self._turn:
       results = self._run(server + list(cohort), size, stacked)
+    # Where tensors lie is what TensorFlow did, not what it was asked for.
     self.client_devices = tuple(
         devices_lib.short_name(probe.backing_device) for probe in results.probes
     )
@@ -137,8 +146,10 @@ class CompiledRound:
 
   def _first_run(self, key, leaves, size, stacked):
     """Compiles and runs; falls back to TensorFlow's kernels under `auto`."""
-    # XLA compiles with the first call, so only that tells whether it can. A
-    # round has no effects, so running it again does no harm.
+    # XLA compiles with the first call, so only that tells whether it can. It
+    # has run nothing by then, so the round can start again. From then on new
+    # shapes take the kernels at once; those that XLA has compiled keep it.
+    # Kernels share functions over shapes, so the key is another one, too.
     self.jit = self._jit_now
     function = self._build(key, leaves)
     try:
@@ -166,6 +177,9 @@ class CompiledRound:
     shapes = [tuple(leaf.shape) for leaf in leaves]
     if self._jit_now:
       return tuple(shapes)
+    # The state keeps its shapes. Of the clients, sizes that their type leaves
+    # open stay open, so that rounds of other numbers of batches need no new
+    # function.
     split = len(self._state.leaf_types)
     types = itertools.cycle(self._client_types)
     return (
@@ -184,10 +198,13 @@ class CompiledRound:
     ]
     if self._options.devices != devices_lib.HOST:
       return build.get_concrete_function(*specs)
+    # Else XLA compiles parts of the graph only, or nothing.
     one_program = self.jit and clients == 'loop'
     return host_call(build, specs, one_program=one_program)
 
   def _wants_jit(self):
+    # XLA's convolutions on a CPU take many times as long as TensorFlow's
+    # kernels, and data sets, variables and assertions are nothing for it.
     if self._options.jit != 'auto':
       return self._options.jit == 'on'
     if self._graph.needs_host:
@@ -196,15 +213,14 @@ class CompiledRound:
 
   def _clients(self):
     """'loop' or 'parallel'."""
+    # Without XLA the kernels of a client leave cores idle, which others can
+    # use. With it, starting a program for each client costs more than small
+    # work.
     if self._options.clients != 'auto':
       return self._options.clients
     heavy = self._options.use_cpu and self._graph.is_heavy
     return 'parallel' if heavy or not self.jit else 'loop'
 
-  @property
-  def stacks_sequences(self) -> bool:
-    """Whether data sets may be stacked; a loop on a GPU cannot hold them."""
-    return all('CPU' in device for device in self._options.devices)
 
 
 def _opened(shape, client_type, stacked):
@@ -236,11 +252,13 @@ def host_call(
   Returns:
     A function of tensors as in `specs`, of the same bits either way.
   """
-  # It binds flat arguments twice as fast as a `tf.function`, which counts where
-  # a round takes half a millisecond.
+  # A function of TensorFlow 1 binds flat arguments twice as fast as a
+  # `tf.function`, which looks for structures in them at every call.
   function = tf.compat.v1.wrap_function(lambda *args: build(*args), specs)
   if not one_program:
     return function
+  # Captured tensors (large constants, see `forms`) are arguments like others to
+  # the operation.
   captured = list(function.captured_inputs)
   dtypes = [output.dtype for output in function.outputs]
   return lambda *leaves: tf.raw_ops.StatefulPartitionedCall(

@@ -102,15 +102,9 @@ def set_default_context(
     jit: str = 'auto',
     clients: str = 'auto',
 ) -> InProcessContext:
-  """Makes the in-process context TFF's default.
+  """Makes the in-process context TFF's default, and returns it.
 
-  Args:
-    devices: Result of `devices.configure`; None calls it.
-    jit: See `devices.ExecutionOptions`.
-    clients: See `devices.ExecutionOptions`.
-
-  Returns:
-    The context.
+  Args as of `program.compile_process`.
   """
   chosen = devices_lib.configure() if devices is None else devices
   context = InProcessContext(devices_lib.ExecutionOptions(chosen, jit, clients))
@@ -131,7 +125,7 @@ class _FederatedRound:
 
   def __call__(self, arg):
     state, clients = arg
-    if isinstance(clients, tff.structure.Struct):  # As tff.program hands over.
+    if isinstance(clients, tff.structure.Struct):  # As tff.program does it.
       clients = list(clients)
     if not isinstance(clients, (list, tuple)) or hasattr(clients, '_fields'):
       raise TypeError(
@@ -164,6 +158,9 @@ def _stack(column):
 
 def _compile(comp, options):
   """Picks the form that fits the computation's type."""
+  # Without argument and placed at the server, it makes a state, which stays on
+  # the device. Without any placement it is a plain function of values. Anything
+  # else has to be a round, and is refused by name if it is not.
   signature = comp.type_signature
   result = signature.result
   if signature.parameter is None and isinstance(result, tff.FederatedType):

@@ -25,11 +25,11 @@ _LARGE, _KEPT = 18 * 2 ** 20, 2 ** 26
 
 @dataclasses.dataclass(frozen=True)
 class ExecutionOptions:
-  """How rounds are compiled; never what they compute, but for errors.
+  """How rounds are compiled: that changes errors and rounding, no more.
 
-  TensorFlow's kernels check indices and divisors; XLA does not: it takes the
+  TensorFlow's kernels check indices and divisors. XLA does not: it takes the
   nearest row for an index out of range. Client work that has assertions
-  (`tf.debugging.assert_*`) is not compiled by it under `'auto'`.
+  (`tf.debugging.assert_*`) is therefore not compiled by XLA under `'auto'`.
 
   Attributes:
     devices: Names as `configure` returns them, such as '/device:GPU:0'; several
@@ -79,18 +79,17 @@ def configure(
 ) -> tuple[str, ...]:
   """Prepares TensorFlow's devices and names those that client work uses.
 
-  Call it before anything else runs on TensorFlow: memory growth cannot be
-  switched on once a GPU is in use, nor threads be chosen (then the settings in
-  force are kept).
+  Call it before anything else runs on TensorFlow. Once a device is in use,
+  memory growth and threads can no longer be chosen, and stay as they are.
 
   Without a GPU an operation gets one thread, unless a number is set already
-  (`tf.config.threading`, or the variable TF_NUM_INTRAOP_THREADS): the clients
-  of a cohort are what the cores share. Threads that share the small operations
-  of a local step wait for each other longer than they compute.
+  (`tf.config.threading`, or the variable TF_NUM_INTRAOP_THREADS): the cores
+  share the clients of a cohort instead. The operations of a local step are so
+  small that threads would spend more time waiting for each other.
 
-  Large blocks that building leaves (weights in protos) go back to the system,
-  where glibc would keep them beside those of training; its own variables
-  (MALLOC_MMAP_THRESHOLD_ and others) override.
+  Large blocks of memory that are freed after building (weights in protos) go
+  back to the system, where glibc would keep them. Its own variables
+  (MALLOC_MMAP_THRESHOLD_ and others) override that.
 
   Args:
     devices: `'auto'` (every visible GPU, else the first CPU), or names such as

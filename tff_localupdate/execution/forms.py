@@ -324,7 +324,7 @@ def import_with_variables(
 def _importer(graph_def, fetches):
   """Returns a function that imports the graph, once, and then lets go of it.
 
-  TensorFlow keeps the function, and so would keep the graph a second time.
+  TensorFlow keeps the function, and with it would keep the graph once more.
   """
   given = [(graph_def, _take_out_large_constants(graph_def))]
 
@@ -375,12 +375,12 @@ def _part_between(graph_def, feeds, fetches):
 
 
 def _forget_lost_neighbours(node, kept):
-  """Drops wishes to be on the device of a node that is not kept."""
-  wishes = node.attr['_class'].list.s if '_class' in node.attr else ()
-  wishes = [w for w in wishes if w.decode().removeprefix('loc:@') in kept]
+  """Drops requests to share the device of a node that is not kept."""
+  requests = node.attr['_class'].list.s if '_class' in node.attr else ()
+  requests = [r for r in requests if r.decode().removeprefix('loc:@') in kept]
   node.attr.pop('_class', None)
-  if wishes:
-    node.attr['_class'].list.s.extend(wishes)
+  if requests:
+    node.attr['_class'].list.s.extend(requests)
 
 
 def _node_name(tensor_name):
@@ -392,7 +392,8 @@ def _take_out_large_constants(graph_def):
 
   TensorFlow keeps about ten copies of what is in a graph that it runs, which
   for the weights of a model is most of the memory; a captured tensor is one.
-  One number throughout, of which the graph may hold no more, counts as much.
+  A graph may store a constant of equal numbers as one number, but running it
+  makes all of them.
   """
   given = {}
   for node in graph_def.node:
@@ -410,7 +411,11 @@ def _take_out_large_constants(graph_def):
 
 
 def _giving(array, name):
-  """Returns a function that puts the array into the graph being built."""
+  """Returns a function that puts the array into the graph being built.
+
+  Arrays of equal numbers, such as new weights, become a fill; told by their
+  bytes, so that -0 is not 0 and NaN is itself.
+  """
   first = array.reshape(-1)[:1]
   if (array.reshape(-1, 1).view('uint8') == first.view('uint8')).all():
     number = tf.constant(first[0])

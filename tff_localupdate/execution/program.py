@@ -93,7 +93,7 @@ class Program:
         cohort is a list of clients, as `process.next` takes them.
       ValueError: If the leaves disagree about M.
     """
-    # It might pass for one value whose fields are the clients.
+    # A list of clients might pass for one value whose fields are the clients.
     if isinstance(cohort, list) and not self._takes_list:
       raise TypeError(
           "cohort: expected one client's value with leaves stacked over the "
@@ -149,9 +149,6 @@ def compile_process(
     jit: See `devices.ExecutionOptions`.
     clients: See `devices.ExecutionOptions`.
     devices: Result of `devices.configure`; None calls it.
-
-  Returns:
-    The compiled program.
 
   Raises:
     forms.UnsupportedComputationError: If `next` is of another shape.

@@ -1,12 +1,14 @@
 """The graph of one round, from the parts of a MapReduceForm.
 
-TFF takes `next` apart into eight plain graphs. A round joins them:
+TFF takes `next` apart into plain graphs. A round joins them:
 
-    broadcast            = prepare(state)
-    for each client i:     result_i = work(client i, broadcast)
-    for each device:       partial  = zero; accumulate(partial, result_i) in
-    order total                = merge(partials), in the order of the devices
-    state, output        = update(state, report(total))
+    broadcast     = prepare(state)
+    for each device:
+      partial     = zero
+      for each of its clients, in order:
+        partial   = accumulate(partial, work(client, broadcast))
+    total         = merge(partials), in the order of the devices
+    state, output = update(state, report(total))
 
 All of that is one `tf.function`. The clients are a loop in it whose variables
 are the partial sums, so that the graph does not grow with the cohort, and sums
@@ -76,7 +78,8 @@ class RoundGraph:
     self._devices = tuple(devices)
     self._form = form
     self._prepare = forms.ImportedFunction(form.prepare)
-    # One import a device: graphs with variables may not share them.
+    # One import a device, since devices work at the same time: graphs with
+    # variables may not share them.
     self._work = [forms.ImportedFunction(form.work) for _ in self._devices]
     self._own_work = {}
     self._zero = forms.ImportedFunction(form.zero)
@@ -114,15 +117,16 @@ class RoundGraph:
       stacked: Whether the cohort's leaves are stacked over the clients, or
         given client after client.
     """
-    # What XLA compiles depends on what shall overlap. A loop on one device
-    # becomes one program, start to end. Programs of XLA run one thing after
-    # another, so parallel clients get a program each, in a loop of
-    # TensorFlow's; and a program belongs to one device, so several devices get
-    # one each for their clients.
     shards = _shards(size, len(self._devices))
     parallel = clients == 'parallel' and stacked and not self._work[0].has_state
-    by_client = jit and parallel
-    whole = jit and not by_client and len(self._devices) == 1
+    # What XLA compiles depends on what shall overlap. Inside a program of XLA
+    # nothing does, so parallel clients get a program each, in a loop of
+    # TensorFlow's. A program belongs to one device, so several devices get one
+    # each for all their clients. Else the whole round is one program.
+    unit = None
+    if jit:
+      several = len(self._devices) > 1
+      unit = 'client' if parallel else 'device' if several else 'round'
 
     def fused(*leaves):
       state = list(leaves[: self._num_server])
@@ -130,11 +134,8 @@ class RoundGraph:
       with tf.device(self._devices[0]):
         broadcast = self._prepare(state)
       partials = [
-          self._shard(index, last - first, broadcast,
-                      self._part(cohort, first, last, stacked),
-                      stacked, parallel, by_client,
-                      jit=jit and not by_client and not whole)
-          for index, first, last in shards
+          self._shard(shard, broadcast, cohort, stacked, parallel, unit)
+          for shard in shards
       ]
       with tf.device(self._devices[0]):
         total = self._total(partials)
@@ -147,7 +148,7 @@ class RoundGraph:
       return server + in_range + probes
 
     return tf.function(
-        fused, jit_compile=True if whole else None, autograph=False
+        fused, jit_compile=True if unit == 'round' else None, autograph=False
     )
 
   def unpack(self, results: Sequence[tf.Tensor]) -> RoundResult:
@@ -158,7 +159,7 @@ class RoundGraph:
     return RoundResult(results[: self._num_results], rest, in_range)
 
   def _part(self, cohort, first, last, stacked):
-    """Leaves of the clients [first, last)."""
+    """Leaves of the clients [first, last); see `build` of `stacked`."""
     if stacked:
       return [leaf[first:last] for leaf in cohort]
     width = len(self._work[0].parameter_types) - len(self._prepare.result_types)
@@ -168,24 +169,25 @@ class RoundGraph:
   # `Partial` is what they are made of, `_flat` and `_unflat` lead from one to
   # the other.
 
-  def _shard(
-      self, index, size, broadcast, part, stacked, parallel, by_client, *, jit
-  ):
+  def _shard(self, shard, broadcast, cohort, stacked, parallel, unit):
     """Client work and partial sums of one device's clients."""
+    index, first, last = shard
+    part = self._part(cohort, first, last, stacked)
 
     def run(*leaves):
+      # As arguments and not captured, so that each device has its own copies.
       shared = list(leaves[: len(broadcast)])
       own = list(leaves[len(broadcast) :])
+      if not stacked:
+        return self._flat(self._run_unrolled(index, shared, own, last - first))
       work = self._work[index]
-      if by_client:
+      if unit == 'client':
         work = work.compiled()
-      partial = (
-          self._run_stacked(work, shared, own, size, parallel)
-          if stacked else self._run_unrolled(index, shared, own, size)
+      return self._flat(
+          self._run_stacked(work, shared, own, last - first, parallel)
       )
-      return self._flat(partial)
 
-    if jit:
+    if unit == 'device':
       run = tf.function(run, jit_compile=True, autograph=False)
     with tf.device(self._devices[index]):
       here = [tf.identity(leaf) for leaf in broadcast]
@@ -326,6 +328,8 @@ class SecureSums:
       self, sums: list[tf.Tensor], inputs: list[tf.Tensor]
   ) -> tuple[list[tf.Tensor], tf.Tensor]:
     """Adds one client's inputs; says whether they kept their ranges."""
+    # Checked are the first two kinds; any number is fine where one counts
+    # modulo. The bounds are computations of the form, without arguments.
     added = [a + b for a, b in zip(sums, inputs)]
     if not self.used:
       return added, tf.constant(True)

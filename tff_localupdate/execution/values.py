@@ -175,6 +175,8 @@ def _fields(value, names, path):
 
 
 def _tensor_flattener(type_spec):
+  # All that can be said of the type is said here, outside of what runs for
+  # every leaf of every client in every round.
   dtype = tf.as_dtype(type_spec.dtype)
   numpy_dtype = np.dtype(object if dtype == tf.string else type_spec.dtype)
   shape = tf.TensorShape(type_spec.shape)
@@ -224,12 +226,13 @@ def _to_array(value, dtype, path):
     raise TypeError(
         f'{".".join(path)}: expected dtype {dtype.name}, got {array.dtype}.'
     )
-  with np.errstate(over='ignore', invalid='ignore'):  # Looked at below.
+  # Cast, then look whether the cast lost something: for whole numbers and truth
+  # values anything at all, for floats more than digits.
+  with np.errstate(over='ignore', invalid='ignore'):
     cast = array.astype(dtype)
   is_same = (
       np.array_equal(cast, array)
       if dtype.kind in 'iub'
-      # Rounded at most: no number becomes infinite.
       else np.array_equal(np.isfinite(cast), np.isfinite(array))
   )
   if not is_same:
@@ -250,7 +253,11 @@ def _to_variant(value, type_spec, path):
   if isinstance(value, tf.Tensor) and value.dtype == tf.variant:
     return value
   if isinstance(value, (list, tuple)):
-    value = _dataset_of(value, type_spec)
+    elements = value
+    value = tf.data.Dataset.from_generator(
+        lambda: iter(elements),
+        output_signature=tff.types.type_to_tf_tensor_specs(type_spec.element),
+    )
   if not isinstance(value, tf.data.Dataset):
     raise TypeError(
         f'{".".join(path)}: expected a tf.data.Dataset or a list, got '
@@ -258,13 +265,6 @@ def _to_variant(value, type_spec, path):
     )
   with tf.device('/device:CPU:0'):  # datasets have no other kernels
     return tf.data.experimental.to_variant(value)
-
-
-def _dataset_of(elements, type_spec):
-  spec = tff.types.type_to_tf_tensor_specs(type_spec.element)
-  return tf.data.Dataset.from_generator(
-      lambda: iter(elements), output_signature=spec
-  )
 
 
 # From leaves to values. A packer takes an iterator over leaves and draws as

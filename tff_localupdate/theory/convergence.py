@@ -99,9 +99,6 @@ def min_epsilon(
 # The server rate, which the curvature of the surrogate loss limits.
 
 
-# Kept, because a bound asks for the same numbers in every round. By type too:
-# 1.0 steps are refused whether or not 1 step was asked for before.
-@functools.lru_cache(maxsize=256, typed=True)
 def surrogate_constants(
     constants: quadratics.PopulationConstants,
     num_steps: int,
@@ -111,12 +108,20 @@ def surrogate_constants(
   quadratics.check_below_inverse(
       client_learning_rate, constants.smoothness
   )
-  mu, smoothness = spectrum.phi(
+  arguments.check_count('num_steps', num_steps)
+  return _phi_at_ends(
       num_steps,
-      [constants.strong_convexity, constants.smoothness],
+      constants.strong_convexity,
+      constants.smoothness,
       client_learning_rate,
   )
-  return float(mu), float(smoothness)
+
+
+# Kept, because a bound asks for the same numbers in every round.
+@functools.lru_cache(maxsize=256)
+def _phi_at_ends(num_steps, strong_convexity, smoothness, rate):
+  at_ends = spectrum.phi(num_steps, [strong_convexity, smoothness], rate)
+  return tuple(at_ends.tolist())
 
 
 def max_server_rate(

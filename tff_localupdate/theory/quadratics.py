@@ -73,7 +73,7 @@ class PopulationConstants:
 
 
 def check_spectrum(strong_convexity: float, smoothness: float) -> None:
-  """Raises ValueError unless 0 < `strong_convexity` <= `smoothness`."""
+  """Raises ValueError unless 0 < mu <= L."""
   arguments.check_positive('strong_convexity', strong_convexity)
   arguments.check_positive('smoothness', smoothness)
   if smoothness < strong_convexity:
@@ -117,7 +117,7 @@ class QuadraticExamples:
   centers: np.ndarray
 
   def __post_init__(self) -> None:
-    _set_checked(self, 'hessians', 'centers')
+    _set_checked(self)
 
   @property
   def hessian(self) -> np.ndarray:
@@ -167,7 +167,7 @@ class QuadraticPopulation:
   probabilities: Optional[np.ndarray] = None
 
   def __post_init__(self) -> None:
-    _set_checked(self, 'hessians', 'centers')
+    _set_checked(self)
     _check_definite(np.linalg.eigvalsh(self.hessians))
     probabilities = _checked_probabilities(
         self.probabilities, len(self.hessians)
@@ -292,24 +292,23 @@ def _check_definite(eigenvalues: np.ndarray) -> None:
     )
 
 
-def _set_checked(owner: object, hessians_name: str, centers_name: str) -> None:
-  """Replaces two fields by checked float64 arrays."""
-  hessians = checked_matrices(hessians_name, getattr(owner, hessians_name))
-  centers = np.asarray(getattr(owner, centers_name), np.float64)
+def _set_checked(owner: object) -> None:
+  """Replaces `hessians` and `centers` by checked float64 arrays."""
+  hessians = checked_matrices('hessians', owner.hessians)
+  centers = np.asarray(owner.centers, np.float64)
   if hessians.ndim != 3 or hessians.size == 0:
     raise ValueError(
-        f'{hessians_name} must have shape [n, d, d] with n, d >= 1, found '
+        'hessians must have shape [n, d, d] with n, d >= 1, found '
         f'{hessians.shape}.'
     )
   if centers.shape != hessians.shape[:2]:
     raise ValueError(
-        f'{centers_name} must have shape {hessians.shape[:2]}, found '
-        f'{centers.shape}.'
+        f'centers must have shape {hessians.shape[:2]}, found {centers.shape}.'
     )
   if not np.all(np.isfinite(centers)):
-    raise ValueError(f'{centers_name} must be finite, found {centers}.')
-  object.__setattr__(owner, hessians_name, hessians)
-  object.__setattr__(owner, centers_name, centers)
+    raise ValueError(f'centers must be finite, found {centers}.')
+  object.__setattr__(owner, 'hessians', hessians)
+  object.__setattr__(owner, 'centers', centers)
 
 
 def _checked_probabilities(
@@ -349,18 +348,8 @@ def random_spectra(
 ) -> np.ndarray:
   """Returns eigenvalues for each client, in [mu, L], both ends attained.
 
-  Args:
-    seed: Of the draw.
-    num_clients: N.
-    dimension: d.
-    strong_convexity: mu, positive.
-    smoothness: L, at least mu; equal to it if N = d = 1.
-
-  Returns:
-    The eigenvalues, float64 [N, d], uniform in their logarithm.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  They are float64 [N, d], uniform in their logarithm. If N = d = 1, L has to be
+  mu; ValueError if an argument is out of its range.
   """
   arguments.check_count('num_clients', num_clients)
   arguments.check_count('dimension', dimension)
@@ -370,6 +359,8 @@ def random_spectra(
         f'smoothness must be strong_convexity, {strong_convexity}, for a '
         f'single eigenvalue, found {smoothness}.'
     )
+  # Uniform in the logarithm; then the extremes are moved to the ends, so that
+  # mu and L are the smallest constants, not just admissible ones.
   uniform = np.random.default_rng(seed).random((num_clients, dimension))
   spectra = strong_convexity * (smoothness / strong_convexity) ** uniform
   spectra.flat[np.argmin(spectra)] = strong_convexity
@@ -398,8 +389,8 @@ def random_population(
     hessian_deviation: sigma_A, which is met by the choice of s; None is s = 1.
 
   Raises:
-    ValueError: If sigma_A cannot be reached by rotations, or another argument
-      is out of its range.
+    ValueError: If rotations do not reach sigma_A, or an argument is out of
+      range.
   """
   spectra = np.asarray(spectra, np.float64)
   if spectra.ndim != 2 or spectra.size == 0:
@@ -429,21 +420,14 @@ def random_examples(
     hessian_noise: float,
     offset_noise: float,
 ) -> list[QuadraticExamples]:
-  """Splits every client into examples that keep its A_i and c_i.
+  """Splits every client into n examples that keep its A_i and c_i.
 
       A_z = R_i (I + E_z) R_i,   R_i = A_i^{1/2},   mean_z E_z = 0
       A_z c_z = A_i c_i + e_z,                      mean_z e_z = 0
 
-  Args:
-    seed: Of the draw.
-    population: The clients.
-    num_examples: n, of each client.
-    hessian_noise: The largest spectral norm of the E_z, in [0, 1), so that all
-      A_z are positive definite; 0 if n = 1.
-    offset_noise: The root of mean_z ||e_z||^2; 0 if n = 1.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  `hessian_noise` is the largest spectral norm of the E_z, in [0, 1), so that
+  all A_z are positive definite, `offset_noise` the root of mean_z ||e_z||^2.
+  Both are 0 if n = 1; ValueError if an argument is out of its range.
   """
   arguments.check_count('num_examples', num_examples)
   arguments.check_decay('hessian_noise', hessian_noise)
@@ -501,7 +485,8 @@ def _random_rotations(rng, num_clients, dimension):
   # Hermitian with eigenvalues a_j, so exp(s S) has exp(-i s a_j).
   angles, vectors = np.linalg.eigh(1j * skew)
   largest = np.max(np.abs(angles), axis=1, keepdims=True)
-  # Quarter turns at s = 1; more would come back.
+  # Quarter turns at s = 1; beyond them the frames turn back to where they were,
+  # and sigma_A would not grow with s any more.
   angles = angles * (np.pi / 2.0) / np.where(largest > 0.0, largest, 1.0)
 
   def rotate(turn):

@@ -110,6 +110,7 @@ def epoch_update(
         f'client must have at most {_MAX_ORDERS} orders of its examples, found '
         f'{num_orders}.'
     )
+  # Each order of n examples that K B of them can come in, equally likely.
   orders = np.array(
       list(itertools.permutations(range(num_examples), num_drawn))
   ).reshape(num_orders, theta.num_steps, batch_size)
@@ -183,7 +184,9 @@ def maml_update(
   for _ in range(num_steps):
     deviations = client.hessians - mean
     shake = deviations @ matrix
-    # The covariance of the two places in which the same batch stands.
+    # E[(I - gamma A_S) m (I - gamma A_S)] = outer m outer + gamma^2 Cov / B,
+    # and so for the offsets: the covariance of the two places in which the
+    # batch stands.
     extra_matrix = gamma**2 * share * np.mean(shake @ deviations, axis=0)
     extra_vector = gamma**2 * share * np.einsum(
         'nij,nj->i', shake, offsets - offset

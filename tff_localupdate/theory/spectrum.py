@@ -1,12 +1,12 @@
 """Section 5: spectra of Q_i and of the surrogate's Hessian Q_i A_i.
 
-Source: Charles and Konecny (2020), section 5. Q_i is a polynomial in A_i, so
-  the
-two share their eigenvectors, and all that has to be known is what becomes of
-one eigenvalue lam of A_i, mu <= lam <= L:
+Q_i is a polynomial in A_i, so the two share their eigenvectors, and all that
+has to be known is what becomes of one eigenvalue lam of A_i, mu <= lam <= L:
 
     Q_i:      q(lam) = sum_k theta_k (1 - gamma lam)^{k-1}     falls with lam
     Q_i A_i:  lam q(lam)                                       may do either
+
+Source: Charles and Konecny (2020), section 5.
 
 Arguments, the same throughout: `num_steps` is K, `theta` the weights,
 `eigenvalue` lam, `strong_convexity` mu and `smoothness` L with 0 < mu <= L, and

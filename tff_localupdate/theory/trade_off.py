@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
+from tff_localupdate import theta as theta_lib
 from tff_localupdate.theory import bounds
 from tff_localupdate.theory import convergence
 from tff_localupdate.theory import quadratics
@@ -106,6 +107,44 @@ def surrogate_distance(
       bounds.fed_avg_distance_bound(constants, num_steps, client_learning_rate),
       bounds.path_bound(constants, num_steps, 0.0, client_learning_rate),
   )
+
+
+def distance_bounds(
+    constants: quadratics.PopulationConstants,
+    num_steps: int,
+    client_learning_rate: float,
+) -> dict[str, float]:
+  """Returns every bound on ||x*_gamma - x*||, by its name.
+
+  Args:
+    constants: mu, L, sigma_A, sigma_c.
+    num_steps: K.
+    client_learning_rate: gamma < 1/L.
+
+  Returns:
+    The bounds of Theorems 16, 17 and 21 and of Corollary 19.
+  """
+  epsilon = convergence.min_epsilon(
+      client_learning_rate, num_steps, constants.smoothness
+  )
+  # 1 - exp(-gamma K L) is 1 to all digits if gamma K L is large.
+  linear = math.inf if constants.heterogeneity else 0.0
+  if epsilon < 1.0:
+    linear = bounds.linear_rate_distance_bound(constants, epsilon)
+  weights = theta_lib.Theta.ones(num_steps)
+  return {
+      # At gamma = 0 it is -0.
+      'theorem_16': abs(
+          bounds.distance_bound(constants, weights, client_learning_rate)
+      ),
+      'theorem_17': bounds.fed_avg_distance_bound(
+          constants, num_steps, client_learning_rate
+      ),
+      'theorem_21': bounds.path_bound(
+          constants, num_steps, 0.0, client_learning_rate
+      ),
+      'corollary_19': linear,
+  }
 
 
 def constant_rates(
@@ -346,3 +385,40 @@ def fewest_steps(found: Sequence[ErrorBound]) -> ErrorBound:
   """
   enough = _ENOUGH * min(bound.error for bound in found)
   return next(bound for bound in found if bound.error <= enough)
+
+
+def recommendations(
+    question: Question,
+    best_of_each: Sequence[ErrorBound],
+    client_learning_rate: Optional[float] = None,
+) -> dict[str, ErrorBound]:
+  """Returns the rates and steps that the bounds recommend, by what is chosen.
+
+  Args:
+    question: The constants.
+    best_of_each: The best constant rates for each K.
+    client_learning_rate: A gamma to add to those that are recommended.
+
+  Returns:
+    Constant rates with gamma = 0, which is mini-batch SGD; with the best gamma;
+    the best gamma if eta decays, and if both rates decay; constant rates with
+    the best gamma and the fewest steps that do; the gamma that was given.
+
+  Raises:
+    ValueError: If `client_learning_rate` is not below 1/L.
+  """
+  steps = question.num_steps
+  schedules = {
+      'best gamma': constant_rates,
+      'best gamma, eta decays': decaying_server_rate,
+      'best gamma, both decay': decaying_rates,
+  }
+  choices = {'gamma = 0': constant_rates(question, steps, 0.0)}
+  for choice, bound in schedules.items():
+    choices[choice] = best_client_rate(bound, question, steps)
+  choices['best gamma and K'] = fewest_steps(best_of_each)
+  if client_learning_rate is not None:
+    choices['given gamma'] = constant_rates(
+        question, steps, client_learning_rate
+    )
+  return choices

@@ -1,0 +1,605 @@
+"""Figures and tables of paper 1: lines and rows by gamma and eta.
+
+`loss` draws any runs; the others take those with both rates, grouped by
+`results.groups.group_by_rates`. Groups with a diverged run are not drawn, as in
+the paper, and counted in the caption.
+"""
+
+import argparse
+from collections.abc import Sequence
+import math
+from typing import Any, Optional
+
+from matplotlib import figure as figure_lib
+import pandas as pd
+
+from baselines.figures import style
+from baselines.figures import tables
+from baselines.results import captions
+from baselines.results import groups as groups_lib
+from baselines.results import ranking
+from baselines.results import runs as runs_lib
+from baselines.results import symbols
+
+Group = groups_lib.Group
+_NORM = 'update_norm'
+# A longer legend of `loss` stands beside the axes, where it hides no line; a
+# still longer one, or one of long labels, makes the figure larger.
+_MAX_LABELS_INSIDE = 5
+_MAX_LABELS_BESIDE = 16
+_LONG_LABEL = 45
+# Bars of different lines stand beside each other, not on each other, and those
+# of a block in its middle part, both as shares of a block.
+_SHIFT = 0.04
+_SPREAD = 0.8
+# Cells of `rates_table`.
+_EDGE = '*'
+_DIVERGED = 'diverged'
+_UNFINISHED = 'not finished'
+_NOT_RUN = '-'
+_FLAGS_HEAD = '# Goes after the flags of a sweep: '
+
+
+def loss(runs: pd.DataFrame, options: argparse.Namespace) -> tables.Drawn:
+  """A quantity against rounds, one line per setting (Figures 2, 4 to 7)."""
+  return draw_loss(runs, options.quantity, log_scale=options.log_scale)
+
+
+def draw_loss(
+    table: pd.DataFrame, quantity: str, *, log_scale: bool = False
+) -> tables.Drawn:
+  """Draws runs of any kind; repetitions are their mean, in a band of all.
+
+  Args:
+    table: The runs.
+    quantity: A column of metrics.csv.
+    log_scale: Whether the vertical axis is logarithmic.
+
+  Raises:
+    ValueError: If no run has a value of the quantity, or two have equal
+      settings and seeds.
+  """
+  runs = runs_lib.runs_of(table)
+  groups = captions.order_any(groups_lib.group_distinct(runs), runs)
+  found = {group: _curves(group, quantity) for group in groups}
+  lines = [g for g in groups if not g.num_diverged and not found[g].empty]
+  if not lines and not any(run.diverged for run in runs):
+    raise ValueError(
+        f'quantity must be in at least one of the runs, found {quantity!r} in '
+        f'none of {len(runs)}.'
+    )
+  figure, axes = style.new_axes()
+  looks = style.looks(len(lines))[::-1]
+  if len(lines) <= style.MAX_UNMARKED:
+    looks = [{'color': colour} for colour in style.colours(len(lines))]
+  names = captions.name_any(lines, runs)
+  for group, label, look in zip(lines, names, looks):
+    _draw_line(axes, _spread(found[group]), label, look)
+  style.set_round_axes(axes, symbols.QUANTITIES[quantity], log_scale)
+  longest = max(map(len, names), default=0)
+  if len(names) > _MAX_LABELS_BESIDE or longest > _LONG_LABEL:
+    style.add_legend_beside(figure, axes)
+  elif longest and len(names) > _MAX_LABELS_INSIDE:
+    axes.legend(loc='center left', bbox_to_anchor=(1.0, 0.5))
+  elif longest:
+    axes.legend()
+  style.add_caption(figure, '; '.join(captions.describe_any(runs)))
+  return tables.Drawn(figure=figure, has_lines=bool(lines))
+
+
+def curves(runs: pd.DataFrame, options: argparse.Namespace) -> tables.Drawn:
+  """A quantity against rounds, a line per gamma (Figures 2 and 4 to 9)."""
+  rule = rule_of(options) if options.select == 'best' else None
+  columns = [options.quantity, *([rule.quantity] if rule else [])]
+  candidates = _shown_groups(runs, options, columns)
+  groups_lib.check_one_task(candidates)
+  if options.select == 'equal':
+    # First, so that a gamma which has no equal eta counts as one without a run.
+    candidates = groups_lib.with_equal_rates(candidates)
+  candidates = groups_lib.with_rates(
+      candidates, options.client_learning_rates, options.server_learning_rate
+  )
+  shown = candidates
+  if rule:
+    shown = ranking.best_groups(candidates, rule)
+    if not shown:
+      raise ValueError(
+          'runs must hold a run that has finished to select the best, found '
+          f'none among {len(candidates)} settings.'
+      )
+  table = curve_table(
+      shown, options.quantity, options.smoothing, shows_eta=rule is not None
+  )
+  figure = draw_curves(
+      table,
+      curve_caption(candidates, shown, options.smoothing, rule),
+      quantity=options.quantity,
+      log_scale=options.log_scale,
+      largest=options.largest,
+  )
+  return tables.Drawn(
+      _with_plain_names(table), figure, has_lines=not table.empty
+  )
+
+
+def curve_table(
+    groups: Sequence[Group],
+    quantity: str,
+    smoothing: int = 1,
+    *,
+    shows_eta: bool = False,
+) -> pd.DataFrame:
+  """Returns the curves of the groups, one below the other.
+
+  Args:
+    groups: What is to be drawn.
+    quantity: A column of metrics.csv.
+    smoothing: Each value is the mean of so many that follow each other, the
+      last of them at its round.
+    shows_eta: Whether lines are named by eta even if it is the same in all.
+
+  Returns:
+    A row for each line and round at which there is a value: `line`, both rates
+    (at the start), `decays`, `round`, `runs`, and over these `mean`, `smallest`
+    and `largest`.
+
+  Raises:
+    ValueError: If there is no value, or none but fewer than `smoothing`.
+  """
+  drawn = [group for group in groups if not group.num_diverged]
+  found = []
+  names = captions.name_rates(drawn, shows_eta=shows_eta)
+  for group, name in zip(drawn, names):
+    table = _spread(_curves(group, quantity, smoothing))
+    for place, (column, value) in enumerate(_line_columns(group, name).items()):
+      table.insert(place, column, value)
+    found.append(table)
+  table = pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+  # All runs may have diverged; a figure of none is a result then.
+  if table.empty and drawn:
+    raise ValueError(
+        f'quantity must have at least {smoothing} values, as smoothing asks, '
+        f'in one of the runs; found fewer of {quantity!r}.'
+    )
+  return table
+
+
+def draw_curves(
+    table: pd.DataFrame,
+    caption: str,
+    *,
+    quantity: str,
+    log_scale: bool = False,
+    largest: Optional[float] = None,
+) -> figure_lib.Figure:
+  """Draws the lines; repetitions are their mean, in a band of all of them.
+
+  Args:
+    table: What `curve_table` returns.
+    caption: What is drawn.
+    quantity: What the table was made of.
+    log_scale: Whether the vertical axis is logarithmic.
+    largest: Where the vertical axis ends, at most.
+
+  Raises:
+    ValueError: If all values are above `largest`.
+  """
+  if largest is not None and not table.empty:
+    smallest = table['mean'].min()
+    if smallest >= largest:
+      raise ValueError(
+          f'largest must be above a value that is drawn, found {largest:g}, '
+          f'where the smallest is {smallest:g}.'
+      )
+  figure, axes = style.new_axes()
+  for name, rows, look in style.lines(table, 'line'):
+    _draw_line(axes, rows, name, look)
+  style.set_round_axes(axes, symbols.QUANTITIES[quantity], log_scale)
+  if largest is not None and axes.get_ylim()[1] > largest:
+    axes.set_ylim(top=largest)
+  return style.finish(figure, axes, caption)
+
+
+def curve_caption(
+    candidates: Sequence[Group],
+    shown: Sequence[Group],
+    smoothing: int = 1,
+    rule: Optional[ranking.Rule] = None,
+) -> str:
+  """Says what is drawn.
+
+  Args:
+    candidates: All groups that were looked at.
+    shown: Those that are to be drawn.
+    smoothing: As for `curve_table`.
+    rule: How they were selected, if by eta.
+  """
+  parts = captions.describe_rates(candidates)
+  if rule is not None:
+    parts.append(captions.describe_rule(candidates, rule))
+  drawn = [group for group in shown if not group.num_diverged]
+  parts += captions.describe_lost(candidates, drawn)
+  parts += captions.describe_decay(candidates)
+  if smoothing > 1:
+    parts.append(f'means of {smoothing} values that follow each other')
+  if any(len(group.all_runs) > 1 for group in drawn):
+    parts.append('band: all runs')
+  return '; '.join(parts)
+
+
+def update_norms(
+    runs: pd.DataFrame, options: argparse.Namespace
+) -> tables.Drawn:
+  """The norm of the update over blocks of rounds, by gamma (Figure 3)."""
+  groups = groups_lib.with_rates(
+      _shown_groups(runs, options, [_NORM]),
+      server_learning_rate=options.server_learning_rate,
+  )
+  groups_lib.check_one_task(groups)
+  table = norm_table(groups, options.block)
+  figure = draw_norms(
+      table, norm_caption(groups, options.block), log_scale=options.log_scale
+  )
+  return tables.Drawn(
+      _with_plain_names(table), figure, has_lines=not table.empty
+  )
+
+
+def norm_table(groups: Sequence[Group], block: int) -> pd.DataFrame:
+  """Returns mean and standard deviation of |q_t| over blocks of rounds.
+
+  Args:
+    groups: The groups. Repetitions are taken together.
+    block: The rounds of a block. The first one starts at round 1; rounds at
+      the end that fill no block are left out.
+
+  Returns:
+    A row for each group and block: `line`, both rates (at the start), `decays`,
+    `first_round`, `last_round`, `mean` and `sd` (n - 1; NaN for one value).
+
+  Raises:
+    ValueError: If a block is longer than all runs.
+  """
+  drawn = [group for group in groups if not group.num_diverged]
+  rows, rounds = [], 0
+  for group, name in zip(drawn, captions.name_rates(drawn)):
+    metrics = pd.concat([run.metrics for run in group.all_runs])
+    rounds = max(rounds, metrics['round'].max())
+    for last in range(block, metrics['round'].max() + 1, block):
+      first = last - block + 1
+      norms = metrics.loc[metrics['round'].between(first, last), _NORM]
+      rows.append({
+          **_line_columns(group, name), 'first_round': first,
+          'last_round': last, 'mean': norms.mean(), 'sd': norms.std(),
+      })
+  if drawn and not rows:
+    raise ValueError(
+        f'block must be at most the rounds of the runs, {rounds}, found '
+        f'{block}.'
+    )
+  return pd.DataFrame(rows)
+
+
+def draw_norms(
+    table: pd.DataFrame, caption: str, *, log_scale: bool = False
+) -> figure_lib.Figure:
+  """Draws a line per gamma, at the middle of each block, with bars of one sd.
+
+  Args:
+    table: What `norm_table` returns.
+    caption: What is drawn.
+    log_scale: Whether the vertical axis is logarithmic.
+  """
+  figure, axes = style.new_axes()
+  lines = list(style.lines(table, 'line'))
+  step = min(_SHIFT, _SPREAD / max(len(lines), 1))
+  for i, (name, rows, look) in enumerate(lines):
+    block = rows.last_round - rows.first_round + 1
+    shift = (i - (len(lines) - 1) / 2) * step * block
+    axes.errorbar(
+        (rows.first_round + rows.last_round) / 2 + shift, rows['mean'],
+        yerr=rows.sd.fillna(0.0), label=name, capsize=3,
+        **{'marker': 'o', 'markersize': 4, **look},
+    )
+  axes.set_xlabel(r'round $t$, blocks at their middle')
+  axes.set_ylabel(symbols.QUANTITIES[_NORM])
+  axes.set_yscale('log' if log_scale else 'linear')
+  return style.finish(figure, axes, caption)
+
+
+def norm_caption(groups: Sequence[Group], block: int) -> str:
+  """Says what is drawn."""
+  drawn = [group for group in groups if not group.num_diverged]
+  return '; '.join([
+      *captions.describe_rates(groups),
+      *captions.describe_lost(groups, drawn),
+      *captions.describe_decay(groups),
+      f'mean and standard deviation over blocks of {block} rounds',
+  ])
+
+
+def best_rates(
+    runs: pd.DataFrame, options: argparse.Namespace
+) -> tables.Drawn:
+  """The best eta of each gamma and task (tables of Appendix D)."""
+  rule = rule_of(options)
+  groups = _constant_groups(runs, rule)
+  table = rates_table(groups, rule)
+  return tables.Drawn(
+      table, texts=rates_texts(table), notes=rates_notes(groups, rule)
+  )
+
+
+def rates_table(
+    groups: Sequence[Group], rule: ranking.Rule
+) -> pd.DataFrame:
+  """Returns one row per task and gamma, and whatever else differs.
+
+  Args:
+    groups: The groups of all tasks.
+    rule: By which loss the best eta is found.
+
+  Returns:
+    The columns `task` (with what else tells families of runs apart),
+    `client_learning_rate`, `server_learning_rate` (the best one, NaN if no eta
+    has a finished run), `score` (what the rule looks at), `at_edge` (whether
+    it is the smallest or the largest of those with no unfinished run, as the
+    only one is), `num_rates` (of the runs), `num_diverged` and
+    `num_unfinished` (rates with such a run).
+  """
+  names = dict(zip((g.family for g in groups), _family_names(groups)))
+  rows = []
+  for family, name in names.items():
+    members = [group for group in groups if group.family == family]
+    best = ranking.best_groups(members, rule)
+    # An eta whose run is still to end says nothing about its neighbours.
+    compared = [
+        member.server_learning_rate
+        for member in members
+        if not member.num_unfinished
+    ]
+    eta = best[0].server_learning_rate if best else math.nan
+    rows.append({
+        'task': name,
+        'client_learning_rate': members[0].client_learning_rate,
+        'server_learning_rate': eta,
+        'score': rule.score(best[0]) if best else math.nan,
+        'at_edge': bool(best) and eta in (min(compared), max(compared)),
+        'num_rates': len(members),
+        'num_diverged': sum(m.num_diverged > 0 for m in members),
+        'num_unfinished': sum(m.num_unfinished > 0 for m in members),
+    })
+  return pd.DataFrame(rows)
+
+
+def rates_texts(table: pd.DataFrame) -> pd.DataFrame:
+  """Returns what `rates_table` returns as texts, a column for each task."""
+  gammas = sorted(table.client_learning_rate.unique())
+  cells = {
+      (row.task, row.client_learning_rate): _rate_cell(row)
+      for row in table.itertuples()
+  }
+  texts = {'gamma': [captions.rate_text(gamma) for gamma in gammas]}
+  for task in table.task.unique():
+    texts[task] = [cells.get((task, gamma), _NOT_RUN) for gamma in gammas]
+  return pd.DataFrame(texts)
+
+
+def rates_notes(groups: Sequence[Group], rule: ranking.Rule) -> list[str]:
+  """Says how the rates were found, and of which runs."""
+  found = [
+      'The server learning rate eta, of those compared, with the smallest mean '
+      f'{rule.quantity} over the last rounds: {rule.last_rounds}, but at most '
+      'a tenth of a run. Runs that have diverged or not finished never win. '
+      f'{_EDGE}: the smallest or the largest that was compared, or the only '
+      f'one, so the best one may lie beyond. {_NOT_RUN}: no such run.'
+  ]
+  for task in dict.fromkeys(group.task for group in groups):
+    same = [group for group in groups if group.task == task]
+    parts = captions.describe_rates(same)
+    etas = sorted({group.server_learning_rate for group in same})
+    parts.append(f'eta {", ".join(map(captions.rate_text, etas))}')
+    found.append(f'Of {captions.plain_text("; ".join(parts))}.')
+  return found
+
+
+def rate_flags(
+    runs: pd.DataFrame, options: argparse.Namespace
+) -> tables.Drawn:
+  """The best rates as a flag file for `localupdate-sweep`.
+
+  What is drawn of one sweep is often run again, for longer or with other
+  settings: with the best eta of each gamma, or with the rates that
+  LocalUpdateDecay is to start from.
+  """
+  rule = rule_of(options)
+  groups = _constant_groups(runs, rule)
+  groups_lib.check_one_task(groups)
+  if options.start:
+    largest = math.inf if options.at_most is None else options.at_most
+    return tables.Drawn(content=start_flags(groups, rule, largest))
+  return tables.Drawn(content=best_flags(groups, rule))
+
+
+def best_flags(groups: Sequence[Group], rule: ranking.Rule) -> str:
+  """Returns a flag file with the best eta of each gamma.
+
+  Args:
+    groups: The groups, of one task.
+    rule: By which loss the best eta is found.
+
+  Raises:
+    ValueError: If no run has finished, or they differ in more than rates.
+  """
+  return (
+      f'{_FLAGS_HEAD}the best eta of each gamma.\n'
+      f'{_variants(_best_of_each_gamma(groups, rule))}'
+  )
+
+
+def start_flags(
+    groups: Sequence[Group], rule: ranking.Rule, largest: float = math.inf
+) -> str:
+  """Returns a flag file with the largest gamma that works, and its best eta.
+
+  The paper has LocalUpdateDecay start from a gamma that is `moderately large,
+  non-divergent`; that it is the largest one, and its eta that of a constant
+  gamma, is a choice of ours.
+
+  Args:
+    groups: The groups, of one task.
+    rule: By which loss the best eta is found.
+    largest: The largest gamma that may be taken.
+
+  Raises:
+    ValueError: If no run has finished that has no larger gamma, or they differ
+      in more than rates.
+  """
+  best = [
+      group for group in _best_of_each_gamma(groups, rule)
+      if group.client_learning_rate <= largest
+  ]
+  if not best:
+    raise ValueError(
+        'at_most must leave a gamma with a run that has finished, found '
+        f'{largest!r}.'
+    )
+  start = max(best, key=lambda group: group.client_learning_rate)
+  return f'{_FLAGS_HEAD}the rates to start from.\n{_variants([start])}'
+
+
+def rule_of(options: argparse.Namespace) -> ranking.Rule:
+  """Returns the rule that the options ask for."""
+  usual = ranking.Rule()
+  return ranking.Rule(
+      options.selected_by or usual.quantity,
+      options.last_rounds or usual.last_rounds,
+  )
+
+
+def _constant_groups(runs: pd.DataFrame, rule: ranking.Rule) -> list[Group]:
+  """Returns the groups whose rates do not decay."""
+  groups = groups_lib.group_by_rates(runs, [rule.quantity])
+  return groups_lib.without_decay(groups)
+
+
+def _shown_groups(
+    runs: pd.DataFrame, options: argparse.Namespace, columns: Sequence[str]
+) -> list[Group]:
+  """Returns the groups of a figure: with `decay` also those that decay.
+
+  Raises:
+    ValueError: If there is none that decays although `decay` asks for it, or
+      there are no others and it does not.
+  """
+  groups = groups_lib.group_by_rates(runs, columns)
+  if not options.decay:
+    return groups_lib.without_decay(groups, 'give --decay to draw them')
+  if not any(group.decays for group in groups):
+    raise ValueError(
+        'runs must hold a run of LocalUpdateDecay with decay, found none among '
+        f'{len(groups)} settings.'
+    )
+  return groups
+
+
+def _line_columns(group: Group, name: str) -> dict[str, Any]:
+  return {
+      'line': name,
+      'client_learning_rate': group.client_learning_rate,
+      'server_learning_rate': group.server_learning_rate,
+      'decays': group.decays,
+  }
+
+
+def _with_plain_names(table: pd.DataFrame) -> pd.DataFrame:
+  """Returns the table of lines, their names as plain text."""
+  if table.empty:
+    return table
+  return table.assign(line=[captions.plain_text(name) for name in table.line])
+
+
+def _curves(group: Group, quantity: str, smoothing: int = 1) -> pd.DataFrame:
+  """Returns a quantity by round, a column for each run of the group."""
+  columns = []
+  for run in group.all_runs:
+    values = run.metrics.set_index('round').reindex(columns=[quantity])
+    values = values[quantity].dropna()
+    columns.append(values.rolling(smoothing).mean().dropna())
+  return pd.concat(columns, axis=1).sort_index()
+
+
+def _spread(columns: pd.DataFrame) -> pd.DataFrame:
+  """Returns what repetitions, a column each, have in common."""
+  return pd.DataFrame({
+      'round': columns.index,
+      'runs': columns.notna().sum(axis=1).to_numpy(),
+      'mean': columns.mean(axis=1).to_numpy(),
+      'smallest': columns.min(axis=1).to_numpy(),
+      'largest': columns.max(axis=1).to_numpy(),
+  })
+
+
+def _draw_line(
+    axes: Any, rows: pd.DataFrame, label: str, look: dict[str, Any]
+) -> None:
+  """Draws what `_spread` returns: a line, in a band where it is of several."""
+  point = {'marker': 'o'} if len(rows) == 1 else {}
+  axes.plot(
+      rows['round'], rows['mean'], label=label,
+      markevery=style.mark_every(len(rows)), **{**point, **look},
+  )
+  if rows['runs'].max() > 1:
+    style.draw_band(
+        axes, rows['round'], rows.smallest, rows.largest, look['color']
+    )
+
+
+def _family_names(groups: Sequence[Group]) -> list[str]:
+  """Returns the task of each group, and what besides rates tells it apart."""
+  names = []
+  for group in groups:
+    same = [other for other in groups if other.task == group.task]
+    parts = [group.task] + [
+        captions.setting_text(name, group.settings[name])
+        for name in captions.varied_settings(same, groups_lib.RATES)
+        if name in group.settings
+    ]
+    names.append(', '.join(parts))
+  return names
+
+
+def _rate_cell(row: Any) -> str:
+  if math.isnan(row.server_learning_rate):
+    return _DIVERGED if row.num_diverged == row.num_rates else _UNFINISHED
+  text = captions.rate_text(row.server_learning_rate)
+  return text + _EDGE if row.at_edge else text
+
+
+def _best_of_each_gamma(
+    groups: Sequence[Group], rule: ranking.Rule
+) -> list[Group]:
+  best = ranking.best_groups(groups, rule)
+  if not best:
+    raise ValueError(
+        'runs must hold a run that has finished, found none among '
+        f'{len(groups)} settings.'
+    )
+  gammas = [group.client_learning_rate for group in best]
+  if len(set(gammas)) < len(gammas):
+    names = captions.varied_settings(groups, groups_lib.RATES)
+    raise ValueError(
+        'runs must have one best eta for each gamma, found runs that differ in '
+        f'{", ".join(names)}.'
+    )
+  return best
+
+
+def _variants(groups: Sequence[Group]) -> str:
+  """Returns a line with a variant for each group, rates to all their digits."""
+  variants = [
+      f'--sweep_client_learning_rates={group.client_learning_rate!r} '
+      f'--sweep_server_learning_rates={group.server_learning_rate!r}'
+      for group in groups
+  ]
+  return f'--sweep_variants={";".join(variants)}\n'
