@@ -87,7 +87,7 @@ class SignedUnaryCode(Code):
     # if it is plus, and the filling. The work is in proportion to the zeros: a
     # long run of ones costs nothing per bit.
     magnitudes, nonzero = np.abs(indices), indices != 0
-    starts = _starts(magnitudes + 1 + nonzero)
+    starts = np.concatenate([[0], np.cumsum(magnitudes + 1 + nonzero)])
     zeros = starts[:-1] + magnitudes
     plus = zeros[indices > 0] + 1
     data = np.full(-(-int(starts[-1]) // 8), 0xFF, np.uint8)
@@ -123,11 +123,6 @@ class SignedUnaryCode(Code):
     last = unpack(data[start // 8 : start // 8 + 2])[start % 8 :]
     check_filling(start, last.tobytes())
     return checked_range(np.array(indices, np.int64))
-
-
-def _starts(widths: np.ndarray) -> np.ndarray:
-  """Returns where each number starts, and where the last one ends."""
-  return np.concatenate([[0], np.cumsum(widths)])
 
 
 def _zero_positions(data: bytes) -> list[int]:
