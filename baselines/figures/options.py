@@ -225,7 +225,7 @@ OPTIONS: Mapping[str, Option] = {
         'the column to draw', None, _QUANTITIES[0], choices=_QUANTITIES
     ),
     'smoothing': _shown(
-        'draw the means of so many values that follow each other',
+        'draw means of this many consecutive values',
         whole(1, _MAX_ROUNDS), 1,
     ),
     'block': _option(

@@ -134,7 +134,7 @@ def curve_table(
   Args:
     groups: What is to be drawn.
     quantity: A column of metrics.csv.
-    smoothing: Each value is the mean of so many that follow each other, the
+    smoothing: Each value is the mean of this many consecutive ones, the
       last of them at its round.
     shows_eta: Whether lines are named by eta even if it is the same in all.
 

@@ -16,7 +16,7 @@ from baselines import files
 
 _SIZE = (6.4, 4.4)
 _CAPTION_WIDTH = 90
-# A longer caption makes the figure higher, by so many inches a line.
+# A longer caption makes the figure higher, by this many inches per line.
 _CAPTION_LINES = 6
 _CAPTION_INCHES = 0.14
 # About as many letters of a legend fit into an inch, and into the sample of a

@@ -35,7 +35,7 @@ class Rule:
   Attributes:
     quantity: A column of metrics.csv, small where a run is good. The paper
       says `training loss`; that of the rounds is a choice of ours.
-    last_rounds: It is averaged over so many rounds at the end, but over no
+    last_rounds: It is averaged over this many rounds at the end, but over no
       more than a tenth of a run.
   """
 

@@ -350,7 +350,7 @@ def last_values(
 def _final(
     rows: Sequence[records.Row], rounds: Optional[int]
 ) -> dict[str, Optional[float]]:
-  """Returns the numbers that a run of so many rounds ended with."""
+  """Returns the numbers that a run of this many rounds ended with."""
 
   def column(name):
     cells = (records.number(row, name) for row in rows)

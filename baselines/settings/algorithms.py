@@ -163,20 +163,20 @@ class LocalConfig(AlgorithmConfig):
   )
   loss_before_training: Optional[str] = setting(
       None,
-      "What the round's loss before training is computed on: all examples "
-      'drawn for the round (drawn), those of the first local step, which costs '
-      'nothing (first_batch), or all data of each client (full). By default '
-      'drawn; full if the rates decay by it.',
+      "The examples on which the round's loss before training is computed: "
+      'all that are drawn for the round (drawn), those of the first local '
+      'step, which costs nothing (first_batch), or all data of each client '
+      '(full). The default is drawn, or full if the rates decay by this loss.',
       choices=('drawn', 'first_batch', 'full'),
   )
   uplink_quantizer: str = setting(
       'none',
-      'How clients quantize what they send, and the server takes the mean of: '
-      'not at all, on a grid of CEAL whose resolution bounds the norm of the '
-      'error (grid_vector) or that of each coordinate (grid_coordinate), by '
-      'QSGD, or uniformly between the least and the largest coordinate. '
-      'Rounding is drawn by a digest of the message, so where a last bit '
-      'differs (other jit or dtype) all of it does.',
+      'How clients quantize their messages, of which the server takes the '
+      'mean: none; grid_vector or grid_coordinate, a grid as in CEAL whose '
+      'resolution bounds the norm of the error or the error of each '
+      'coordinate; qsgd; or uniform, between the least and the largest '
+      'coordinate. Rounding is drawn from a digest of the message, so one '
+      'different bit in it (other jit or dtype) changes the whole rounding.',
       choices=('none', *QUANTIZERS),
   )
   quantizer_resolution: Optional[float] = setting(
@@ -301,8 +301,8 @@ class LocalUpdateConfig(_StepsConfig):
   )
   step_factors: Optional[str] = setting(
       None,
-      'What gamma is multiplied by in each of the K local steps, K numbers '
-      'separated by commas; by default 1 each.',
+      'Factors of gamma in the K local steps: K numbers separated by commas, '
+      'by default 1 each.',
   )
 
   def __post_init__(self) -> None:
@@ -522,7 +522,9 @@ class FedComConfig(FedPaqConfig):
   RATES: ClassVar[tuple[str, ...]] = ('step_size', 'server_factor')
 
   server_factor: float = setting(
-      10.0, 'The server goes so many times step_size.', above=0.0
+      10.0,
+      'The server takes a step of this many times step_size.',
+      above=0.0
   )
 
   @property
@@ -579,7 +581,9 @@ class CealConfig(AlgorithmConfig):
       1, 'The stage j of the first epoch.', minimum=1, below=100
   )
   threshold_factor: float = setting(
-      4.0, 'A norm passes from so many times tau_j.', above=0.0
+      4.0,
+      'A norm passes the test if it is at least this many times tau_j.',
+      above=0.0
   )
   grid: str = setting(
       'vector', 'What resolutions bound.', choices=('vector', 'coordinate')
@@ -592,10 +596,12 @@ class CealConfig(AlgorithmConfig):
   )
   clip: bool = setting(True, 'Clip what is sent, to the known bounds.')
   reset_stage: bool = setting(
-      False, 'Start each epoch with the first stage again.'
+      False,
+      'Start each epoch at the first stage again.'
   )
   broadcast_every_exchange: bool = setting(
-      False, 'Broadcast the vector also if it is not used.'
+      False,
+      'Broadcast the vector even if it is not used.'
   )
   code: str = setting(
       'signed_unary', 'The code whose bits are counted.',

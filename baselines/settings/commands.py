@@ -10,7 +10,7 @@ from baselines.settings.schema import setting
 
 @dataclasses.dataclass(frozen=True)
 class OutputConfig:
-  """Where results go; no part of the experiment."""
+  """Where results go. The experiment does not depend on it."""
 
   output_dir: Optional[str] = setting(
       None, 'Folder of the run; by default one under runs/, named by a digest '

@@ -100,7 +100,7 @@ _DEVICE = re.compile(r'(/DEVICE:)?[CG]PU:\d+')
 
 @dataclasses.dataclass(frozen=True)
 class RunConfig:
-  """How long and on what draws an experiment runs."""
+  """Length, cohorts, batches, seeds and evaluation of a run."""
 
   rounds: Optional[int] = setting(
       None,
@@ -110,20 +110,21 @@ class RunConfig:
   )
   horizon: Optional[int] = setting(
       None,
-      'T, the queries of each client, instead of a number of rounds; ceal '
-      'takes both, and ends by what comes first. A query is a gradient of a '
-      'batch. A last round that has too few queries left passes without a '
-      'message. By default 2000 for ceal and its rivals.',
+      'T, the queries of each client, given instead of a number of rounds. A '
+      'query is the gradient of one batch. If too few are left for a last '
+      'round, that round ends without a message. ceal takes rounds and '
+      'horizon together and ends with whichever comes first. By default 2000 '
+      'for ceal and its rivals.',
       minimum=1,
       below=2**31,
       recorded_in='algorithm',
   )
   regret_every: Optional[int] = setting(
       None,
-      'Count the cumulative regret, for tasks whose f is known as a formula, '
-      'with f evaluated at the middle of every so many consecutive queries of '
-      'a client that moves between queries; 1 is exact and, for ceal and its '
-      'rivals, the default.',
+      'Count the cumulative regret, on tasks whose f is known as a formula. '
+      'The value is the number of consecutive queries for which f is '
+      'evaluated once, at the middle one, where a client moves between '
+      'queries; 1 is exact, and the default for ceal and its rivals.',
       minimum=1,
       recorded_in='algorithm',
   )
@@ -132,9 +133,9 @@ class RunConfig:
   )
   client_sampling: str = setting(
       'without_replacement',
-      'How the clients of a round are drawn: uniformly without replacement, or '
-      'independently of each other (iid). New clients that a task makes for '
-      'each round are both.',
+      'How the clients of a round are drawn: uniformly without replacement, '
+      'or independently of each other (iid). Tasks that make new clients for '
+      'each round do both at once.',
       choices=('without_replacement', 'iid'),
   )
   batch_size: int = setting(
@@ -142,19 +143,19 @@ class RunConfig:
   )
   rounds_per_evaluation: int = setting(
       10,
-      'Evaluate on all training clients before training, every so many rounds '
-      'and after the last one; 0 means only after the last one.',
+      'Rounds between evaluations on all training clients. The initial and '
+      'the final model are evaluated as well; 0 means only the final one.',
       minimum=0,
   )
   rounds_per_checkpoint: int = setting(
       50,
-      'Save the state every so many rounds, and after the last one.',
+      'Rounds between checkpoints. The final state is saved as well.',
       minimum=1,
   )
   initial_point: str = setting(
       'model',
-      "The initial weights: the model's, all zero, or together uniform on the "
-      'unit sphere.',
+      "The initial weights: the model's, all zero, or one point drawn "
+      'uniformly from the unit sphere.',
       choices=('model', 'zero', 'sphere'),
   )
   model_seed: int = setting(
@@ -171,9 +172,9 @@ class RunConfig:
   )
   divergence_factor: float = setting(
       100.0,
-      'A run has diverged when a loss is not finite or more than so many times '
-      'its first value (1 if that is not positive); 0 means only when it is '
-      'not finite.',
+      'A run has diverged when a loss is not finite, or is more than this '
+      'many times its first value (1 if that is not positive); 0 means only '
+      'when it is not finite.',
       minimum=0.0,
   )
 
@@ -221,9 +222,9 @@ class ExecutionConfig:
   )
   fast_paths: bool = setting(
       True,
-      'Compute in the fastest way known, each tested against the plain one. '
-      'Without it: no XLA, clients one after another, dense products instead '
-      'of the rows in use, and the gradients that TensorFlow derives.',
+      'Compute in the fastest way known; each is tested against the plain '
+      'one. Without it: no XLA, one client after another, dense products '
+      'instead of the rows in use, and the gradients that TensorFlow derives.',
       recorded_at_default=False,
   )
 

@@ -407,12 +407,12 @@ def help_text(description: str, types: Sequence[type]) -> str:
   """Returns the text that `--help` prints: every flag of `types`."""
   lines = [textwrap.fill(description, _WIDTH), '']
   lines += ['--flagfile=FILE', *_indented(
-      'Read flags from FILE, one a line, # starts a comment. A flag that comes '
-      'later wins; what is typed must not come in front of a file that has '
-      'another value for it.'
+      'Read flags from FILE: one per line, # starts a comment. Of two values '
+      'for a flag the later one wins, but a flag typed before a file that '
+      'would override it is refused.'
   )]
   lines += ['--preset=NAME', *_indented(
-      'Read the flags that come with the package under this name. One of: '
+      'Read the flag file of this name that comes with the package. One of: '
       f'{", ".join(names())}.'
   )]
   seen = set()

@@ -77,7 +77,7 @@ _FLOORS = ('min_client_learning_rate', 'min_server_learning_rate')
 
 @dataclasses.dataclass(frozen=True)
 class RateConfig:
-  """Settings of how gamma and eta change: by a schedule, or as losses stop.
+  """Settings of how gamma and eta change: by a schedule, or at a plateau.
 
   Raises:
     ValueError: Also if settings are given that would be ignored, or both a
@@ -94,7 +94,8 @@ class RateConfig:
       None, 'xi of an inverse client_schedule.', above=-1.0
   )
   client_schedule_steps: Optional[str] = setting(
-      None, 'ROUND:FACTOR of each step of client_schedule, between commas.'
+      None,
+      'ROUND:FACTOR for each step of client_schedule, separated by commas.'
   )
   server_schedule: str = setting(
       'constant', 'eta_t, likewise.', choices=_SCHEDULES
@@ -103,19 +104,21 @@ class RateConfig:
       None, 'xi of an inverse server_schedule.', above=-1.0
   )
   server_schedule_steps: Optional[str] = setting(
-      None, 'ROUND:FACTOR of each step of server_schedule, between commas.'
+      None,
+      'ROUND:FACTOR for each step of server_schedule, separated by commas.'
   )
   decay_rule: str = setting(
       'none',
-      'Whether both rates decay when the loss before training no longer falls '
-      '(LocalUpdateDecay): by the rule of the paper (canonical) or that of the '
-      'public callback, on the same loss, which counts all clients the same '
-      '(the callback was given one that counts examples, as stock tff.learning '
-      'processes report).',
+      'Whether both rates decay at a plateau of the loss before training '
+      '(LocalUpdateDecay): by the rule of the paper (canonical) or by that of '
+      'the public callback. Both use the loss in which all clients count the '
+      'same; the original callback was given one that counts examples, as '
+      'stock tff.learning processes report it.',
       choices=('none', 'canonical', 'callback'),
   )
   window: Optional[int] = setting(
-      None, 'W, the rounds that the loss is averaged over; by default 100.',
+      None,
+      'W, the rounds over which the loss is averaged; by default 100.',
       minimum=1,
   )
   patience: Optional[int] = setting(
@@ -123,31 +126,41 @@ class RateConfig:
       minimum=0,
   )
   cooldown: Optional[int] = setting(
-      None, 'C, the rounds after a decay without another one; by default 100.',
+      None,
+      'C, the rounds after a decay in which there is no other one; by default '
+      '100.',
       minimum=0,
   )
   representative_clients: Optional[int] = setting(
       None,
-      'N, how many clients stand for all: W = P = C = N / clients_per_round, '
-      'rounded up, instead of the three.',
+      'N, how many clients stand for all: sets W = P = C = N / '
+      'clients_per_round, rounded up, instead of giving the three.',
       minimum=1,
   )
   min_improvement: Optional[float] = setting(
-      None, 'Delta, how much lower a loss is progress; by default 1e-4.',
+      None,
+      'Delta, how much lower a loss must be to count as progress; by default '
+      '1e-4.',
       minimum=0.0,
   )
   client_decay: Optional[float] = setting(
-      None, 'alpha, what gamma is multiplied by; by default 0.1.', above=0.0
+      None,
+      'alpha, the factor of gamma in a decay; by default 0.1.',
+      above=0.0
   )
   server_decay: Optional[float] = setting(
-      None, 'beta, what eta is multiplied by; by default 0.9.', above=0.0
+      None,
+      'beta, the factor of eta in a decay; by default 0.9.',
+      above=0.0
   )
   min_client_learning_rate: Optional[float] = setting(
-      None, 'callback: what gamma does not fall below; by default 0.',
+      None,
+      'callback: a lower bound on gamma; by default 0.',
       minimum=0.0,
   )
   min_server_learning_rate: Optional[float] = setting(
-      None, 'callback: what eta does not fall below; by default 0.',
+      None,
+      'callback: a lower bound on eta; by default 0.',
       minimum=0.0,
   )
 
