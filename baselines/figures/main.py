@@ -70,11 +70,12 @@ FIGURES = {
     ),
     'rates_table': Figure(
         'the best eta of each gamma and task (paper 1, Appendix D)',
-        'rates:best_rates', (*_TABLE, *_RULE),
+        'best_rates:best_rates', (*_TABLE, *_RULE),
     ),
     'rate_flags': Figure(
         'the best eta of each gamma as flags for localupdate-sweep',
-        'rates:rate_flags', ('runs', 'flag_file', 'start', 'at_most', *_RULE),
+        'best_rates:rate_flags',
+        ('runs', 'flag_file', 'start', 'at_most', *_RULE),
     ),
     'theory': Figure(
         'which gamma, eta and K the bounds recommend for your numbers',
@@ -95,10 +96,10 @@ FIGURES = {
     ),
     'bits_table': Figure(
         'regret, bits and their ratios, a row per algorithm (Table I)',
-        'regret:bits', _TABLE,
+        'bits:bits', _TABLE,
     ),
     'codes_table': Figure(
-        'bits under each code, a row per algorithm', 'regret:codes', _TABLE
+        'bits under each code, a row per algorithm', 'bits:codes', _TABLE
     ),
     'epochs': Figure(
         'lengths and regrets of the epochs of CEAL', 'regret:epochs',
@@ -110,7 +111,7 @@ FIGURES = {
     ),
     'sensitivity_table': Figure(
         'regret and bits of CEAL, a row per changed setting',
-        'regret:sensitivity', _TABLE,
+        'bits:sensitivity', _TABLE,
     ),
 }
 

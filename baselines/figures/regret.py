@@ -1,4 +1,4 @@
-"""Figures and tables of paper 2: regret and bits of runs to a horizon.
+"""Figures of paper 2: regret and bits of runs to a horizon.
 
 All take groups as `results.groups.group_by_algorithm` finds them, and show
 means over the runs that have finished.
@@ -6,23 +6,21 @@ means over the runs that have finished.
 
 import argparse
 from collections.abc import Callable, Sequence
-from typing import Any, Optional
+from typing import Any
 
 from matplotlib import figure as figure_lib
 import numpy as np
 import pandas as pd
 
+from baselines.figures import bits
 from baselines.figures import style
 from baselines.figures import tables
 from baselines.results import captions
 from baselines.results import groups as groups_lib
 from baselines.results import runs as runs_lib
-from baselines.results import symbols
 
 Group = groups_lib.Group
-_BITS = ('cumulative_uplink_bits', 'cumulative_downlink_bits')
 _CURVES = ('time_used', 'cumulative_regret', 'cumulative_uplink_bits')
-_OUTCOME = ('cumulative_regret', *_BITS, 'sent')
 _EPOCHS = ('epoch', 'stepped', 'num_queries', 'cumulative_regret')
 _REGRET = 'cumulative_regret_mean'
 _REGRET_SD = 'cumulative_regret_sd'
@@ -31,28 +29,6 @@ _DENSE_POINTS = 500
 _GROWTH_SIZE = (9.6, 4.6)
 _EPOCHS_SIZE = (9.6, 4.4)
 _CEAL = 'ceal'
-_BASE = 'base'
-# Algorithms that others are compared to, and the links that are compared.
-_RATIOS = (
-    ('uplink', 'fed_paq'), ('uplink', 'fed_avg'), ('downlink', 'fed_avg'),
-)
-# The code of messages that are not compressed: the numbers as they are.
-NO_CODE = 'floats'
-# FedPAQ's own code, which is meant where there are several.
-_REFERENCE_CODE = 'fixed_width'
-# The order of the columns of `codes_table`.
-_CODES = (NO_CODE, 'fixed_width', 'signed_unary', 'elias_gamma', 'run_length')
-
-NOTES = (
-    'Means over runs, in parentheses the standard deviation (n - 1). Uplink: '
-    'bits that a client sent, mean over the clients; downlink: bits broadcast, '
-    'each broadcast counted once; both until the horizon, under the code that '
-    'is named. Rounds: those in which anything was sent.',
-    'Ratios are of means, to the runs of FedPAQ and FedAvg that agree in the '
-    'task, the settings of the run and the horizon; where FedPAQ has several '
-    'codes, to the one with fixed_width. A dash: no such runs have finished, '
-    'or those of several settings.',
-)
 
 
 # ---- Regret against time and against bits (Fig. 1).
@@ -199,7 +175,7 @@ def mean_curve(runs: Sequence[runs_lib.Run]) -> pd.DataFrame:
   ]
   times = np.unique(np.concatenate([track[0] for track in tracks]))
   regrets = np.array([np.interp(times, t, regret) for t, regret, _ in tracks])
-  bits = np.array([
+  sent_bits = np.array([
       sent[np.searchsorted(t, times, side='right') - 1] for t, _, sent in tracks
   ])
   unknown = np.full(len(times), np.nan)
@@ -208,7 +184,7 @@ def mean_curve(runs: Sequence[runs_lib.Run]) -> pd.DataFrame:
       'runs': len(runs),
       _REGRET: regrets.mean(axis=0),
       _REGRET_SD: regrets.std(axis=0, ddof=1) if len(runs) > 1 else unknown,
-      _UPLINK: bits.mean(axis=0),
+      _UPLINK: sent_bits.mean(axis=0),
   })
 
 
@@ -233,210 +209,6 @@ def _set_regret_axis(axes: Any, log_scale: bool) -> None:
   axes.set_yscale('log' if log_scale else 'linear')
 
 
-# ---- Regret, bits and their ratios (Table I).
-
-
-def bits(runs: pd.DataFrame, options: argparse.Namespace) -> tables.Drawn:
-  """Regret and bits of each task and algorithm (Table I)."""
-  del options  # It has none of its own.
-  groups = groups_lib.group_by_algorithm(runs, _OUTCOME)
-  table = bits_table(groups)
-  texts = outcome_texts(table, ('task', 'algorithm', 'code'))
-  return tables.Drawn(table, texts=texts, notes=bits_notes(groups))
-
-
-def bits_table(groups: Sequence[Group]) -> pd.DataFrame:
-  """Returns one row per group: `task`, `algorithm` and its outcome.
-
-  Args:
-    groups: The groups, of any tasks.
-
-  Returns:
-    `task`, `algorithm` (with what else tells groups apart, but for the code)
-    and the columns of `outcome_table`.
-  """
-  table = outcome_table(groups)
-  names = captions.name_algorithms(groups, ignored=['code'])
-  table.insert(0, 'task', [group.task for group in groups])
-  table.insert(1, 'algorithm', names)
-  return table
-
-
-def bits_notes(groups: Sequence[Group]) -> list[str]:
-  """Says what the table shows, and of which runs."""
-  return [*captions.describe_tasks(groups), *NOTES]
-
-
-def outcome_table(groups: Sequence[Group]) -> pd.DataFrame:
-  """Returns one row per group, in their order.
-
-  Args:
-    groups: The groups; numbers of one without a finished run are NaN.
-
-  Returns:
-    The columns `code`, `runs` (those that have finished), `diverged`,
-    `unfinished`, `regret_mean`, `regret_sd`, the same for `uplink`, `downlink`
-    and `rounds`, and `uplink_percent_of_fed_paq`, `uplink_percent_of_fed_avg`,
-    `downlink_percent_of_fed_avg`, as `NOTES` says.
-  """
-  rows = [_outcome(group) for group in groups]
-  for row, group in zip(rows, groups):
-    for link, algorithm in _RATIOS:
-      other = _reference(groups, group, algorithm)
-      base = np.nan if other is None else rows[other][f'{link}_mean']
-      share = row[f'{link}_mean'] / base if base else np.nan
-      row[f'{link}_percent_of_{algorithm}'] = 100 * share
-  return pd.DataFrame(rows)
-
-
-def outcome_texts(
-    table: pd.DataFrame, first: Sequence[str] = ()
-) -> pd.DataFrame:
-  """Returns columns of `outcome_table` as texts, behind some others."""
-  shown = table[list(first)].copy()
-  shown['runs'] = table.runs.astype(str)
-  for word in ('diverged', 'unfinished'):
-    if table[word].any():
-      shown[word] = table[word].astype(str)
-  for name in ('regret', 'uplink', 'downlink'):
-    shown[name] = list(
-        map(tables.mean_text, table[f'{name}_mean'], table[f'{name}_sd'])
-    )
-  shown['rounds'] = [tables.number_text(r, 100.0) for r in table.rounds_mean]
-  for link, algorithm in _RATIOS:
-    name = symbols.algorithm_text(algorithm)
-    column = table[f'{link}_percent_of_{algorithm}']
-    shown[f'{link} / {name}'] = list(map(tables.percent_text, column))
-  return shown
-
-
-def code_of(group: Group) -> str:
-  """Returns the code that bits are counted under."""
-  return group.settings.get('code', NO_CODE)
-
-
-def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
-  """Returns the mean and the standard deviation of a sample (n - 1).
-
-  Nothing has no mean, and one value no deviation: those are NaN.
-  """
-  mean = float(np.mean(values)) if len(values) else np.nan
-  spread = float(np.std(values, ddof=1)) if len(values) > 1 else np.nan
-  return mean, spread
-
-
-def _outcome(group: Group) -> dict[str, Any]:
-  row: dict[str, Any] = {
-      'code': code_of(group),
-      'runs': len(group.runs),
-      'diverged': group.num_diverged,
-      'unfinished': group.num_unfinished,
-  }
-  found = {
-      name: [_last_value(run, column) for run in group.runs]
-      for name, column in zip(('regret', 'uplink', 'downlink'), _OUTCOME)
-  }
-  found['rounds'] = [float(run.metrics['sent'].sum()) for run in group.runs]
-  for name, values in found.items():
-    row[f'{name}_mean'], row[f'{name}_sd'] = mean_and_deviation(values)
-  return row
-
-
-def _last_value(run: runs_lib.Run, column: str) -> float:
-  """Returns a number at the end of a run; before any round it is 0."""
-  return float(run.metrics[column].fillna(0.0).iloc[-1])
-
-
-def _reference(
-    groups: Sequence[Group], group: Group, algorithm: str
-) -> Optional[int]:
-  """Returns which group a group is compared to; None unless it is just one."""
-  found = [
-      i
-      for i, other in enumerate(groups)
-      if other.algorithm == algorithm
-      and other.experiment == group.experiment
-      and other.runs
-  ]
-  if len(found) > 1:
-    found = [i for i in found if code_of(groups[i]) == _REFERENCE_CODE]
-  return found[0] if len(found) == 1 else None
-
-
-# ---- Bits under each code.
-
-
-def codes(runs: pd.DataFrame, options: argparse.Namespace) -> tables.Drawn:
-  """Bits under each code: a row per algorithm and link, a column per code."""
-  del options  # It has none of its own.
-  groups = groups_lib.group_by_algorithm(runs, _BITS)
-  table = codes_table(groups)
-  return tables.Drawn(
-      table, texts=codes_texts(table), notes=codes_notes(groups)
-  )
-
-
-def codes_notes(groups: Sequence[Group]) -> list[str]:
-  """Says what the table shows, and of which runs."""
-  return [
-      *captions.describe_tasks(groups),
-      'Bits until the horizon: means over runs, in parentheses the standard '
-      'deviation (n - 1). Uplink: bits that a client sent, mean over the '
-      'clients; downlink: bits broadcast, each broadcast counted once; '
-      'all but CEAL broadcast the numbers as they are, whatever the code. '
-      f'{NO_CODE}: the numbers as they are, without a code. A dash: '
-      'no such run has finished.',
-  ]
-
-
-def codes_table(groups: Sequence[Group]) -> pd.DataFrame:
-  """Returns one row per algorithm, link and code.
-
-  Args:
-    groups: The groups, of any tasks; best from a sweep over `code`.
-
-  Returns:
-    The columns `task`, `algorithm` (with what else tells groups apart, but for
-    the code), `link` (uplink or downlink), `code`, `runs`, `bits_mean` and
-    `bits_sd` (n - 1): the bits until the horizon of a client, mean over the
-    clients, or of the broadcasts, mean over the runs.
-  """
-  names = captions.name_algorithms(groups, ignored=['code'])
-  rows: list[dict[str, Any]] = []
-  for task in dict.fromkeys(group.task for group in groups):
-    for link, column in zip(('uplink', 'downlink'), _BITS):
-      for group, name in zip(groups, names):
-        if group.task == task:
-          found = [_last_value(run, column) for run in group.runs]
-          mean, spread = mean_and_deviation(found)
-          rows.append({
-              'task': task, 'algorithm': name, 'link': link,
-              'code': code_of(group), 'runs': len(group.runs),
-              'bits_mean': mean, 'bits_sd': spread,
-          })
-  return pd.DataFrame(rows)
-
-
-def codes_texts(table: pd.DataFrame) -> pd.DataFrame:
-  """Returns what `codes_table` returns as texts, with a column per code."""
-  keys = ['task', 'algorithm', 'link']
-  lines: dict[tuple[str, ...], dict[str, str]] = {}
-  for row in table.itertuples():
-    line = lines.setdefault((row.task, row.algorithm, row.link), {})
-    line[row.code] = tables.mean_text(row.bits_mean, row.bits_sd)
-  found = table['code'].unique()
-  # Codes that are not known come last, in the order of the table.
-  shown = [code for code in _CODES if code in found]
-  shown += [code for code in found if code not in shown]
-  return pd.DataFrame(
-      [
-          [*key, *(line.get(code, '-') for code in shown)]
-          for key, line in lines.items()
-      ],
-      columns=[*keys, *shown],
-  )
-
-
 # ---- Regret and bits against the horizon.
 
 
@@ -445,7 +217,7 @@ def growth(runs: pd.DataFrame, options: argparse.Namespace) -> tables.Drawn:
 
   The theory has both grow as log T for CEAL: straight lines on this axis.
   """
-  groups = groups_lib.group_by_algorithm(runs, _OUTCOME)
+  groups = groups_lib.group_by_algorithm(runs, bits.COLUMNS)
   groups_lib.check_one_task(groups)
   table = growth_table(groups)
   figure = draw_growth(
@@ -469,7 +241,7 @@ def growth_table(groups: Sequence[Group]) -> pd.DataFrame:
     ValueError: If all runs have one horizon.
   """
   names = captions.name_algorithms(groups, ignored=['horizon'])
-  table = outcome_table(groups)
+  table = bits.outcome_table(groups)
   table.insert(0, 'algorithm', names)
   table.insert(1, 'horizon', [g.settings['horizon'] for g in groups])
   table = table[table.runs > 0]
@@ -574,7 +346,7 @@ def epoch_table(groups: Sequence[Group]) -> pd.DataFrame:
       }
       for column in ('queries', 'regret'):
         values = [epoch[column] for epoch in completed]
-        mean, spread = mean_and_deviation(values)
+        mean, spread = bits.mean_and_deviation(values)
         row |= {
             f'{column}_mean': mean, f'{column}_sd': spread,
             f'{column}_min': min(values), f'{column}_max': max(values),
@@ -646,102 +418,3 @@ def epoch_caption(groups: Sequence[Group], table: pd.DataFrame) -> str:
   if (table.runs < table.all_runs).any():
     parts.append('hollow: only of the runs that completed epoch k before T')
   return '; '.join([*parts, 'the epoch that T cuts short is left out'])
-
-
-# ---- How settings of CEAL change its regret and bits.
-
-
-def sensitivity(
-    runs: pd.DataFrame, options: argparse.Namespace
-) -> tables.Drawn:
-  """Regret and bits of CEAL, a row per changed setting.
-
-  The rows are compared with a base, the configuration that the others of its
-  task differ from in the fewest settings, all together. In a sweep that changes
-  one setting at a time that is the one that all changes start from.
-  """
-  del options  # It has none of its own.
-  groups = groups_lib.group_by_algorithm(runs, _OUTCOME)
-  table = sensitivity_table(groups)
-  texts = outcome_texts(table, ('task', 'variant', 'code'))
-  return tables.Drawn(table, texts=texts, notes=sensitivity_notes(groups))
-
-
-def sensitivity_table(groups: Sequence[Group]) -> pd.DataFrame:
-  """Returns one row per group of CEAL.
-
-  Args:
-    groups: The groups, of any tasks; those of FedPAQ and FedAvg are what CEAL
-      is compared with.
-
-  Returns:
-    `task`, `variant` (the settings in which the group differs from the base of
-    its task, with the group's values; `base` where there are none) and the
-    columns of `outcome_table`; the base of each task first, then by the names
-    of the settings.
-
-  Raises:
-    ValueError: If there is no group of CEAL.
-  """
-  bases = find_bases(groups)
-  changes = [
-      captions.varied_settings([bases[group.task], group])
-      if group.algorithm == _CEAL else []
-      for group in groups
-  ]
-  texts = [
-      ', '.join(
-          captions.setting_text(name, group.settings[name])
-          if name in group.settings else f'{name} by default'
-          for name in names
-      )
-      for group, names in zip(groups, changes)
-  ]
-  table = outcome_table(groups)
-  table.insert(0, 'task', [group.task for group in groups])
-  table.insert(1, 'variant', [text or _BASE for text in texts])
-  order = sorted(
-      (i for i, group in enumerate(groups) if group.algorithm == _CEAL),
-      key=lambda i: (groups[i].task, len(changes[i]), changes[i], i),
-  )
-  return table.iloc[order].reset_index(drop=True)
-
-
-def find_bases(groups: Sequence[Group]) -> dict[str, Group]:
-  """Returns the base of each task that CEAL was run on.
-
-  Of configurations that are as near to the others, the one of more runs is
-  taken, then the first one.
-
-  Raises:
-    ValueError: If there is no group of CEAL.
-  """
-  found: dict[str, list[Group]] = {}
-  for group in groups:
-    if group.algorithm == _CEAL:
-      found.setdefault(group.task, []).append(group)
-  if not found:
-    raise ValueError('runs must hold a run of ceal, found none.')
-
-  def find_base(same):
-    def distance(group):
-      changes = [captions.varied_settings([group, other]) for other in same]
-      return sum(map(len, changes)), -len(group.all_runs)
-
-    return min(same, key=distance)
-
-  return {task: find_base(same) for task, same in found.items()}
-
-
-def sensitivity_notes(groups: Sequence[Group]) -> list[str]:
-  """Says what the table shows, of which runs, and what the bases are."""
-  shown = [group for group in groups if group.algorithm == _CEAL]
-  texts = captions.describe_tasks(shown)
-  for task, base in find_bases(groups).items():
-    values = ', '.join(
-        captions.setting_text(name, value)
-        for name, value in base.components['algorithm'].items()
-        if name != 'algorithm'
-    )
-    texts.append(f'The base of {task}: {values}.')
-  return [*texts, *NOTES]

@@ -5,9 +5,9 @@ import pathlib
 from typing import Optional, Sequence
 
 from baselines import command
+from baselines.results import runs as runs_lib
 from baselines.run import folder as folder_lib
 from baselines.run import plan
-from baselines.run import records
 from baselines.settings import experiment
 from baselines.settings import record
 
@@ -52,7 +52,7 @@ def point_status(
   total = config.run.rounds or config.run.horizon
   try:
     stage = plan.find_stage(config, run)
-    rows = records.read_rows(run.metrics_path, records.columns_of(config))
+    known = runs_lib.summarize(config, run)
   except plan.TooFewRoundsError:
     raise
   except command.InputError:
@@ -61,14 +61,10 @@ def point_status(
   word = status.status if status else stage
   if word in folder_lib.ENDED and stage != plan.DONE:
     word = plan.PARTIAL  # More is wanted than there is.
-  column = 'round' if config.run.rounds else 'time_used'
-  done = int(records.number(rows[-1], column) or 0) if rows else 0
-  seconds = sum(
-      records.number(row, name) or 0.0
-      for row in rows
-      for name in ('round_seconds', 'evaluation_seconds')
+  done = known.final['round' if config.run.rounds else 'time_used']
+  return PointStatus(
+      run.path.name, word, int(done or 0), total, known.final['seconds']
   )
-  return PointStatus(run.path.name, word, done, total, seconds)
 
 
 def seconds_left(points: Sequence[PointStatus]) -> Optional[float]:

@@ -7,9 +7,9 @@ import pathlib
 
 import pytest
 
+from baselines.figures import best_rates
 from baselines.figures import main
 from baselines.figures import options as options_lib
-from baselines.figures import rates
 from baselines.results import ranking
 from baselines.results import runs as runs_lib
 from baselines.results import symbols
@@ -131,7 +131,7 @@ def test_runs_may_be_given_more_than_once():
 
 
 def test_default_is_the_papers_rule():
-  assert rates.rule_of(_parse_rule()) == ranking.Rule(
+  assert best_rates.rule_of(_parse_rule()) == ranking.Rule(
       'loss_before_training', 100
   )
 
@@ -140,7 +140,7 @@ def test_rule_may_be_another():
   options = _parse_rule(
       '--selected_by', 'population_loss', '--last_rounds', '7'
   )
-  assert rates.rule_of(options) == ranking.Rule('population_loss', 7)
+  assert best_rates.rule_of(options) == ranking.Rule('population_loss', 7)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from baselines.results import captions
 from baselines.results import groups as groups_lib
 from baselines.results import ranking
 from baselines.results import runs as runs_lib
@@ -252,3 +253,18 @@ def _write_as_the_driver(path, point, losses, norms):
   status = 'finished' if len(losses) == 6 else 'diverged'
   run.write_status(status, len(losses))
   return runs_lib.summarize(point, run)
+
+
+def test_any_run_to_a_horizon_stands_beside_ceal(tmp_path):
+  for name in ('ceal', 'fed_avg'):
+    horizon_cases.write_run(tmp_path / name, name, horizon_cases.CEAL[0])
+  path = horizon_cases.write_run(
+      tmp_path / 'x', 'fed_avg', horizon_cases.CEAL[0]
+  )
+  settings = (path / 'config.json').read_text()
+  (path / 'config.json').write_text(settings.replace('fed_avg', 'local_update'))
+  cases.write_run(tmp_path / 'y', *cases.RUNS[0])
+  groups = groups_lib.group_by_algorithm(
+      runs_lib.load_runs(tmp_path), ['cumulative_regret']
+  )
+  assert captions.name_algorithms(groups) == ['LocalUpdate', 'FedAvg', 'CEAL']

@@ -1,6 +1,7 @@
 """Run folders are read as they are, also while a run is at work."""
 
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from baselines.run import folder as folder_lib
 from baselines.run import records
 from baselines.settings import algorithms
 from baselines.settings import experiment
+from baselines.settings import record
 
 
 def write_run(
@@ -276,3 +278,61 @@ def test_folder_that_cannot_be_read_is_unknown(tmp_path):
   outcome = runs_lib.unreadable(_HORIZON, folder_lib.RunFolder(tmp_path))
   assert outcome.status == 'unknown'
   assert outcome.final['cumulative_regret'] is None
+
+
+def test_table_has_a_row_per_run_with_settings_status_and_numbers(tmp_path):
+  write_run(tmp_path / 'a' / 'b', sampling_seed=2, step_size=0.25)
+  write_run(
+      tmp_path / 'a' / 'a', status='failed', rows=((0, 2.0), (1, 'nan'))
+  )
+  table = runs_lib.load_runs(tmp_path / 'a')
+  assert [pathlib.Path(path).name for path in table.path] == ['a', 'b']
+  assert table.run_id.tolist() == ['a', 'b']
+  assert table.theta.tolist() == ['1:10'] * 2
+  assert table.sampling_seed.tolist() == [1, 2]
+  assert np.isnan(table.step_size[0]) and table.step_size[1] == 0.25
+  assert table.settings[1]['run']['step_size'] == 0.25
+  assert table.status.tolist() == ['failed', 'finished']
+  assert table['round'].tolist() == [1, 2]
+  # An evaluation that gave no number is the last one all the same.
+  np.testing.assert_array_equal(table.population_loss, [np.nan, 1.0])
+  assert table.first_population_loss.tolist() == [2.0, 2.0]
+  assert table.last_loss.isna().all() and table.seconds.tolist() == [0.0, 0.0]
+  several = runs_lib.load_runs([tmp_path / 'a' / 'b', str(tmp_path / 'a')])
+  assert several.run_id.tolist() == ['b', 'a', 'b']
+
+
+def test_rows_are_the_runs_that_they_were_made_of(tmp_path):
+  write_run(tmp_path / 'a', sampling_seed=3)
+  write_run(tmp_path / 'b', rows=())
+  runs = runs_lib.read_runs(tmp_path)
+  again = runs_lib.runs_of(runs_lib.load_runs(tmp_path))
+  for run, same in zip(runs, again):
+    assert (run.identity, run.seeds) == (same.identity, same.seeds)
+    assert (run.path, run.status) == (same.path, same.status)
+    assert run.metrics.equals(same.metrics)
+
+
+def test_table_of_this_version_has_all_settings_by_name(tmp_path):
+  folder = _folder(tmp_path / 'a', [1.0, 0.5])
+  folder.write_config(_CONFIG)
+  table = runs_lib.load_runs(tmp_path)
+  assert table.run_id.tolist() == [record.run_id(_CONFIG)]
+  assert set(record.settings(_CONFIG)) <= set(table)
+  assert table.last_loss.tolist() == [(0.5 + 1.0) / 2]
+
+
+def test_curves_are_columns_of_metrics_by_run_and_round(tmp_path):
+  write_run(tmp_path / 'a')
+  write_run(tmp_path / 'b', rows=((0, 4.0), (1, 3.0)))
+  table = runs_lib.load_runs(tmp_path)
+  curves = runs_lib.load_curves(table, ['population_loss', 'other'])
+  assert list(curves) == ['run', 'round', 'population_loss', 'other']
+  assert curves.run.tolist() == [0, 0, 0, 1, 1]
+  assert curves['round'].tolist() == [0, 1, 2, 0, 1]
+  np.testing.assert_array_equal(
+      curves.population_loss, [2.0, np.nan, 1.0, 4.0, 3.0]
+  )
+  only = runs_lib.load_curves(table.iloc[1:], ['population_loss'])
+  assert only.run.tolist() == [1, 1]
+  assert runs_lib.load_curves(table.iloc[:0], ['population_loss']).empty
