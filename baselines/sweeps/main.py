@@ -34,6 +34,7 @@ _DESCRIPTION = (
 
 def sweep(
     grid: Optional[Mapping[str, Sequence[Any]]] = None,
+    /,  # CEAL has a setting of this name.
     *,
     output_dir: Any = None,
     progress: bool = True,
@@ -87,7 +88,8 @@ def sweep(
   runner.check_folder(folder, None)
   with contextlib.nullcontext() if progress else command.silence():
     outcomes = _run_points(configs, folder, output, may_exit=False)
-  if _exit_code(outcomes) == command.INTERRUPTED:
+  done = (*folder_lib.ENDED, folder_lib.FAILED)
+  if any(outcome.status not in done for outcome in outcomes):
     raise run_main.Interrupted(
         f'The sweep was interrupted; its runs are saved in {folder}.'
     )

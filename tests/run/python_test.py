@@ -175,12 +175,13 @@ def test_temporary_folders_go_when_the_program_ends(tmp_path):
   assert lines[0].startswith('Traceback') and lines[-1].startswith('ValueError')
 
 
-def _interrupt(path, rounds):
-  """Sends SIGINT, as a notebook does, once some rows are in metrics.csv."""
+def _interrupt(folder, rounds):
+  """Sends SIGINT, as a notebook does, once a metrics.csv has some rows."""
   def wait():
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-      if path.exists() and path.read_text().count('\n') > rounds:
+      found = list(folder.rglob('metrics.csv'))
+      if found and found[0].read_text().count('\n') > rounds:
         os.kill(os.getpid(), signal.SIGINT)
         return
       time.sleep(0.01)
@@ -190,7 +191,7 @@ def _interrupt(path, rounds):
 
 def test_interruption_saves_the_run_and_the_same_call_goes_on(tmp_path):
   settings = {**_SMALL, 'rounds': 4000, 'rounds_per_evaluation': 0}
-  _interrupt(tmp_path / 'run' / 'metrics.csv', 5)
+  _interrupt(tmp_path, 5)
   with pytest.raises(KeyboardInterrupt, match='saved in') as caught:
     baselines.run(output_dir=tmp_path / 'run', progress=False, **settings)
   run = caught.value.run
@@ -253,6 +254,7 @@ def test_sweep_is_that_of_the_command(tmp_path, monkeypatch):
     ({'theta': ['1:2']}, {'algorithm': 'ceal'}, 'theta would be ignored'),
     (None, {'rounds': 3}, 'At least one of sweep_client_learning_rates'),
     ({}, {'figure': 'a.png'}, "Unknown setting 'figure'"),
+    ({}, {'grid': 'vector'}, "grid would be ignored: algorithm is 'local_upd"),
 ])
 def test_sweeps_refused_before_tensorflow(
     grid, settings, message, monkeypatch
@@ -260,6 +262,19 @@ def test_sweeps_refused_before_tensorflow(
   monkeypatch.setattr(command, 'announced', None)
   with pytest.raises(baselines.InputError, match=message):
     baselines.sweep(grid, **settings)
+
+
+def test_interrupted_sweep_goes_on_with_the_same_call(tmp_path):
+  settings = {**_SMALL, 'rounds': 1000, 'rounds_per_evaluation': 0,
+              'output_dir': tmp_path, 'progress': False}
+  grid = {'client_learning_rate': [0.1, 0.2]}
+  _interrupt(tmp_path, 5)
+  with pytest.raises(baselines.Interrupted, match='runs are saved in'):
+    baselines.sweep(grid, **settings)
+  assert len(list(tmp_path.iterdir())) == 1
+  table = baselines.sweep(grid, **settings)
+  assert list(table['status']) == ['finished'] * 2
+  assert list(table['round']) == [1000] * 2
 
 
 def test_load_refuses_what_holds_no_run(tmp_path):
