@@ -65,7 +65,7 @@ def checked_points(name: str, points: np.ndarray, dimension: int) -> np.ndarray:
 
 
 def set_checked_examples(objective: Any) -> None:
-  """Puts checked float64 features and weights in the place of the fields.
+  """Replaces the fields by checked float64 features and weights.
 
   Args:
     objective: A frozen dataclass with the fields features [N, F], labels [N]

@@ -226,9 +226,9 @@ class ExchangeRules:
     """Returns the plan of an exchange.
 
     For `estimated` all is as `schedule.Schedule` has it for stage j. For
-    `oracle`, with y = |grad f(x^(k))| known: t_k samples, tau = y / 4 and B = y
-    in the place of tau_j and B_j, s_j = t_k in gamma_j, and j = 1 in the log of
-    G_j. There is no test. [inferred; the paper has t_k only]
+    `oracle`, with y = |grad f(x^(k))| known: t_k samples, tau_j = y / 4 and
+    B_j = y, s_j = t_k in gamma_j, and j = 1 in the log of G_j. There is no
+    test. [inferred; the paper has t_k only]
 
     Args:
       stage: j, an int64 scalar.

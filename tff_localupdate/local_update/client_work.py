@@ -1,7 +1,4 @@
-"""What a client of LocalUpdate holds, computes and sends.
-
-The TFF types of the data of one client.
-"""
+"""What a client of LocalUpdate holds, as TFF types, computes and sends."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Optional
@@ -186,16 +183,8 @@ def sequence_client_work(
   at its beginning; one without any batch is an empty client. Batches may differ
   in size. The loss before training is the mean over the examples taken.
 
-  Args:
-    losses: The losses of the model.
-    weights: x_t, the trainable weights received.
-    batches: The client's batches.
-    client_learning_rate: gamma_t, a scalar.
-    theta: The Theta weights.
-    local_steps: Other ways to take the local steps.
-
-  Returns:
-    The `ClientResult`.
+  The arguments are those of `tensor_client_work` and `inner_loop.inner_loop`,
+  with `batches` the client's data set.
   """
   num_found = batches.take(1).reduce(tf.constant(0), lambda n, _: n + 1)
   # Not `==`, which compares identities in the graphs that TFF traces in.
@@ -234,17 +223,12 @@ def epoch_client_work(
   InnerLoop with the batches that the client has, each of the size that it has,
   and theta_k = 1 for each of them: q = sum_k g_k, k = 1, ..., K_i.
 
+  The arguments are those of `tensor_client_work`, but for
+
   Args:
-    losses: The losses of the model.
-    weights: x_t, the trainable weights received.
-    client: The client's value.
-    client_learning_rate: gamma_t, a scalar.
     local_steps: Other ways to take the local steps.
     loss_before_training: `drawn`, over the examples taken, which costs a
       forward pass and is f_i(x_t) if the epochs are whole; or `first_batch`.
-
-  Returns:
-    The `ClientResult`.
   """
   has_rows = tf.cast(client.batch_sizes > 0, tf.int32)
   num_steps = tf.reduce_sum(tf.math.cumprod(has_rows))
@@ -337,15 +321,12 @@ def _result(
 def batches_type(
     input_spec: Any, num_steps: int, batch_size: int
 ) -> tff.StructType:
-  """Returns the type of a `client_work.ClientBatches`.
+  """Returns the type of a `ClientBatches` of leaves [K, B, ...].
 
   Args:
     input_spec: The input spec of the model, leaves [B or None, ...].
     num_steps: K.
     batch_size: B.
-
-  Returns:
-    The type; the leaves of its batches are [K, B, ...].
 
   Raises:
     ValueError: If `batch_size` is not a positive whole number, or is not that
@@ -386,20 +367,9 @@ def batches_and_examples_type(
     batch_size: int,
     num_padded_examples: Optional[int],
 ) -> tff.StructType:
-  """Returns the type of a `client_work.ClientBatchesAndExamples`.
+  """Returns the type of a `ClientBatchesAndExamples`, as `batches_type` does.
 
-  Args:
-    input_spec: The input spec of the model.
-    num_steps: K.
-    batch_size: B.
-    num_padded_examples: N, the rows of the examples; None leaves it open.
-
-  Returns:
-    The type.
-
-  Raises:
-    ValueError: If a size is not a positive whole number, or `batch_size` is not
-      that of `input_spec`.
+  N = `num_padded_examples` rows hold the examples; None leaves it open.
   """
   if num_padded_examples is not None:
     arguments.check_count('num_padded_examples', num_padded_examples)
@@ -416,19 +386,10 @@ def batches_and_examples_type(
 def epochs_type(
     input_spec: Any, num_padded_steps: int, batch_size: int
 ) -> tff.StructType:
-  """Returns the type of a `client_work.ClientEpochs`.
-
-  Args:
-    input_spec: The input spec of the model, of leaves [None, ...].
-    num_padded_steps: K_max.
-    batch_size: B.
-
-  Returns:
-    The type.
+  """Returns the type of a `ClientEpochs`, as `batches_type` does, of K_max.
 
   Raises:
-    ValueError: If a size is not a positive whole number, or `input_spec` does
-      not leave the number of rows open.
+    ValueError: Also if `input_spec` does not leave the number of rows open.
   """
   arguments.check_count('num_padded_steps', num_padded_steps)
   for spec in tf.nest.flatten(input_spec):

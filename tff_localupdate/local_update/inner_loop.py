@@ -66,24 +66,10 @@ def inner_loop_and_first_loss(
     theta: theta_lib.Theta,
     local_steps: local_steps_lib.LocalSteps = local_steps_lib.PLAIN,
 ) -> tuple[Any, tf.Tensor]:
-  """Returns q as `inner_loop` does, and the loss of S_1 at x_1.
+  """Returns q as `inner_loop` does, and the loss of S_1 at x_1, a scalar.
 
-  The loss comes with the first gradient and costs nothing.
-
-  Args:
-    loss_fn: As for `inner_loop`.
-    weights: As for `inner_loop`.
-    batches: As for `inner_loop`.
-    client_learning_rate: As for `inner_loop`.
-    theta: As for `inner_loop`.
-    local_steps: As for `inner_loop`.
-
-  Returns:
-    q, and the loss, a scalar.
-
-  Raises:
-    ValueError: If `batches` or the factors of `local_steps` are not exactly
-      K(Theta).
+  The loss comes with the first gradient and costs nothing. Arguments and errors
+  are those of `inner_loop`.
   """
   check_num_batches(batches, theta.num_steps, 'K(Theta)')
   local_steps.check_num_steps(theta.num_steps)
@@ -134,18 +120,15 @@ def sum_gradients(
 ) -> tuple[Any, tuple[tf.Tensor, ...]]:
   """Runs the loop of `inner_loop` over batches that a function supplies.
 
+  Args that are not named here are those of `inner_loop`.
+
   Args:
-    loss_fn: As for `inner_loop`.
-    weights: As for `inner_loop`.
     batch_of_step: Maps k = 0, ..., K-1 (an int32 scalar) to the batch of that
       step. Called in this order, once for each step taken.
-    client_learning_rate: gamma, a scalar.
-    theta: The Theta weights.
     num_steps: K(Theta), or 0 to take no step and return zeros.
     observe: Maps k-1, the batch S_k, and its loss at x_k to tensors that are
       summed over the steps.
     observed: Where the sums of `observe` start.
-    local_steps: As for `inner_loop`.
 
   Returns:
     q, with structure, shapes and dtype of `weights`, and the sums of `observe`.
@@ -194,7 +177,7 @@ def loss_and_gradient(
   """Returns the loss and its gradient, 0 where a weight is not used.
 
   Args:
-    loss_fn: As for `inner_loop`.
+    loss_fn: Maps (weights, batch) to the mean loss of the batch.
     weights: A structure of tensors.
     batch: The batch.
     dense: Whether all of the gradient is tensors; else it may hold

@@ -40,20 +40,13 @@ def build_computations(
   Their types are `( -> S@SERVER)` and
   `(<S@SERVER, {C}@CLIENTS> -> <state=S@SERVER, metrics=R@SERVER>)` with S a
   `server_step.LocalUpdateState`, R a `server_step.LocalUpdateMetrics` and C the
-  type of the data of one client.
+  type of the data of one client. The other arguments are those of
+  `build_local_update`.
 
   Args:
-    model: The model.
     client_type_fn: Maps `model.input_spec` to C.
     work: What a client does with a value of type C.
-    client_learning_rate: The initial gamma.
-    server_optimizer: The server optimizer.
-    aggregator: The aggregation factory, or None.
-    example_loss_fn: Losses of single examples, or None.
     seeds_clients: Whether the updates are `client_work.SeededUpdate`.
-
-  Returns:
-    The two computations.
 
   Raises:
     TypeError: If an argument is not of its type.
@@ -361,25 +354,8 @@ def build_tensor_process(
   arguments are those of `build_local_update`.
 
   Args:
-    model: The model.
     update_fn: What makes q_t^i of the batches of client i.
     num_batches: How many batches a client draws.
-    batch_size: B.
-    client_learning_rate: The initial gamma.
-    server_optimizer: The server optimizer.
-    aggregator: How the mean over the clients is taken.
-    loss_before_training: Over which examples.
-    example_loss_fn: Losses of single examples.
-    num_padded_examples: The rows of all examples of a client.
-    seeds_clients: Whether clients have seeds.
-
-  Returns:
-    The `LocalUpdateProcess`.
-
-  Raises:
-    TypeError: If an argument is not of its type.
-    ValueError: If an argument is out of its range, or given although it would
-      not be used.
   """
   arguments.check_choice(
       'loss_before_training',
