@@ -170,8 +170,8 @@ def announced() -> Iterator[None]:
   if 'tensorflow_federated' in sys.modules:
     yield
     return
-  # TensorFlow 2.14 greets everybody with errors that are none, such as cuDNN
-  # being registered twice. What matters is raised in Python; set the variable
+  # TensorFlow 2.14 prints harmless errors at every start, such as cuDNN being
+  # registered twice. What matters is raised in Python; set the variable
   # to 0 to see all messages.
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
   report('loading TensorFlow Federated ...')

@@ -63,7 +63,7 @@ class Messages(NamedTuple):
   """What was sent in a round.
 
   Attributes:
-    sent: Whether anything was; if not, all else is 0.
+    sent: Whether anything was; if not, everything else is 0.
     total_uplink_bits: What all clients sent together.
     downlink_bits: What was broadcast; counted once.
     clients_not_sent: Clients that had no message for what they had to send.

@@ -80,7 +80,7 @@ def load_or_solve(
   """Returns the optimum from a file of an earlier call, or solves for it.
 
   The file's name is a digest of the data and of all parameters of f, so that
-  another objective never finds it. A damaged file is made anew.
+  another objective never finds it. A damaged file is computed again.
 
   Args:
     objective: f.

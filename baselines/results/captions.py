@@ -151,7 +151,7 @@ def _labelled_text(name: str, value: Any) -> str:
 def name_algorithms(
     groups: Sequence[Group], ignored: Collection[str] = ()
 ) -> list[str]:
-  """Returns the names of groups: the algorithm, and what else tells them apart.
+  """Returns the names of groups: the algorithm, and what else they differ in.
 
   Settings are named if groups of the same task and algorithm differ in them;
   those of the experiment also if groups of other algorithms do.
@@ -251,7 +251,7 @@ def _ranges_text(numbers: Collection[int]) -> str:
 def name_rates(
     groups: Sequence[Group], *, shows_eta: bool = False
 ) -> list[str]:
-  """Returns the names of lines: gamma, and what else tells groups apart.
+  """Returns the names of lines: gamma, and whatever else groups differ in.
 
   LocalUpdateDecay is named as such, with the rates that it starts from.
 

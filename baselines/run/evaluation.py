@@ -96,7 +96,7 @@ class Evaluator:
   def with_data_of(self, task: task_lib.Task) -> 'Evaluator':
     """Returns an evaluator of the same model on the data of another task.
 
-    Nothing compiles anew.
+    Nothing is recompiled.
 
     Args:
       task: One that differs from the evaluator's own in its clients and

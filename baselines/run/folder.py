@@ -262,7 +262,7 @@ def check_writable(path: pathlib.Path, name: str = 'output_dir') -> None:
 
   Raises:
     command.InputError: If the nearest existing folder above cannot be written,
-      or is none, or the path is no path at all.
+      or is not a folder, or the path is not a valid path.
   """
   try:
     nearest = path.absolute()

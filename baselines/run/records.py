@@ -197,7 +197,9 @@ def read_rows(path: pathlib.Path, columns: Sequence[str]) -> list[Row]:
     return []
   found = lines[0].split(',')
   if not _is_order_of(found, columns):
-    raise command.InputError(f'{path} has not the columns of this version.')
+    raise command.InputError(
+        f'{path} does not have the columns of this version.'
+    )
   rows = []
   columns = found
   # No cell is quoted: a quote is damage, and must not join lines.
@@ -211,7 +213,7 @@ def read_rows(path: pathlib.Path, columns: Sequence[str]) -> list[Row]:
 
 
 def _is_order_of(found: Sequence[str], columns: Sequence[str]) -> bool:
-  """Whether a header is the columns, but for some of messages perhaps."""
+  """Whether a header has the columns, those of messages perhaps missing."""
   missing = set(columns) - set(found)
   return missing <= set(algorithms.MESSAGES) and sorted(found) == sorted(
       set(columns) - missing

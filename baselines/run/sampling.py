@@ -153,7 +153,7 @@ def sample_clients_iid(
     int64 [M], positions in 0..N-1; a client may occur more than once.
 
   Raises:
-    TypeError: If an integer is none.
+    TypeError: If an argument that must be an integer is not.
     ValueError: If one is out of range, or the weights are not N finite
       numbers, none negative and one positive.
   """

@@ -61,13 +61,13 @@ class AlgorithmConfig:
       another value needs no other program.
     DEFAULT_HORIZON: The horizon of a run where neither that nor the number of
       rounds is given; None if such a run has the usual number of rounds.
-    TAKES_ROUNDS_AND_HORIZON: Whether a run may have both and ends by what comes
-      first, as rounds and queries cannot be converted beforehand.
+    TAKES_ROUNDS_AND_HORIZON: Whether a run may have both and ends with
+      whichever comes first, as rounds and queries cannot be converted
+      beforehand.
     COUNTS_REGRET: Whether the regret is counted unless told otherwise, on tasks
       whose f is known.
     QUERIES_MOVE: Whether clients move between the queries of a round.
-    PLANS_BY_HORIZON: Whether its process depends on the horizon; that of others
-      knows of none.
+    PLANS_BY_HORIZON: Whether its process depends on the horizon.
   """
 
   RATES: ClassVar[tuple[str, ...]] = ()
@@ -342,7 +342,7 @@ class MamlConfig(LocalConfig):
 
   @property
   def queries_per_round(self) -> int:
-    """The gradients at the K + 1 points; products with Hessians are none."""
+    """The gradients at K + 1 points; products with Hessians do not count."""
     return self.num_steps + 1
 
 

@@ -78,7 +78,7 @@ def read_split(data_dir: str, split: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _check_file(path: str, rank: int) -> tuple[int, ...]:
-  """Returns the dimensions in the header, which the size bears out."""
+  """Returns the dimensions in the header, checked against the size."""
   if not os.path.isfile(path):
     raise FileNotFoundError(f'{path} does not exist; {_ADVICE}')
   try:

@@ -168,7 +168,7 @@ def test_file_of_an_earlier_version_keeps_its_columns(tmp_path):
   assert rows[1]['update_norm'] == '0.5' and 'time_used' not in rows[1]
   # Only columns of messages may be missing.
   path.write_text(','.join(c for c in old if c != 'update_norm') + '\n')
-  with pytest.raises(command.InputError, match='not the columns'):
+  with pytest.raises(command.InputError, match='not have the columns'):
     records.read_rows(path, columns)
 
 

@@ -218,7 +218,7 @@ class CealProcess(tff.templates.IterativeProcess):
     return int(state.time_used) >= self._rules.horizon
 
   def initialize_with_seed(self, seed: int) -> server_step.CealState:
-    """Returns the initial state for another seed; nothing compiles anew."""
+    """Returns the initial state for another seed; nothing is recompiled."""
     random_seeds.check_seed('seed', seed)
     return self._initial_values_fn(tf.constant(seed, tf.int64))
 

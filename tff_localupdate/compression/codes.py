@@ -340,7 +340,7 @@ def unpack(data: bytes) -> np.ndarray:
 class BitReader:
   """Reads numbers of unknown widths from bytes, from the front.
 
-  Methods raise DecodingError where the bytes are none that `pack` has made.
+  Methods raise DecodingError for bytes that `pack` has not made.
   """
 
   def __init__(self, data: bytes):

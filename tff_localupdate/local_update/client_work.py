@@ -271,7 +271,7 @@ def _sum_gradients(
     size = tf.shape(tf.nest.flatten(batch)[0], tf.int64)[0]
     if loss_before_training == 'first_batch':
       return *inner_loop.first_loss(step, batch, loss), size
-    # Not the loss at hand, which is one after some steps.
+    # Not the current loss, which is one after some steps.
     return losses.evaluation(weights, batch) * tf.cast(size, dtype), size
 
   update, (loss, num_taken) = inner_loop.sum_gradients(

@@ -86,7 +86,7 @@ def build_local_update_decay(
       (<S@SERVER, D@CLIENTS> -> <state=S@SERVER, metrics=R@SERVER>)
 
   with S a `LocalUpdateDecayState`, R a `LocalUpdateDecayMetrics`, and D as in
-  `process`. Rates, window and counters are in S: nothing is compiled anew when
+  `process`. Rates, window and counters are in S: nothing is recompiled when
   they change, and a run goes on from a saved S as if it had not stopped.
 
   By the callback's rule the two rates have a rule each, with windows, counters

@@ -253,7 +253,7 @@ def checked(
     The settings.
 
   Raises:
-    TypeError: If they are none.
+    TypeError: If they have another type.
     ValueError: If their factors are not as many as the steps.
   """
   if local_steps is None:

@@ -265,7 +265,7 @@ def build_rate_decays(
     The client's and the server's.
 
   Raises:
-    TypeError: If a rule is none.
+    TypeError: If a rule has another type.
     ValueError: If a number is out of its range, or a setting of the callback is
       given with the canonical rule.
   """

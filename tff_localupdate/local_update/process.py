@@ -195,7 +195,7 @@ def _build_next(
 
 
 class LocalUpdateProcess(tff.templates.IterativeProcess):
-  """LocalUpdate over tensors, with its rates and weights at hand.
+  """LocalUpdate over tensors, with access to its rates and weights.
 
   `initialize` and `next` are TFF computations, see `build_local_update`. The
   other methods are plain functions of a `server_step.LocalUpdateState`: they

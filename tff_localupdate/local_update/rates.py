@@ -67,7 +67,7 @@ def tff_learning_rates(server_rate: str = 'delta') -> RateAccess:
     The access.
 
   Raises:
-    ValueError: If `server_rate` is none of the two.
+    ValueError: If `server_rate` is neither of the two.
   """
   arguments.check_choice('server_rate', server_rate, ('delta', 'gradient'))
 

@@ -146,7 +146,7 @@ def build_scheduled(
       (<S@SERVER, D@CLIENTS> -> <state=S@SERVER, metrics=R@SERVER>)
 
   with S a `ScheduledState`, D and R as in `process`. Rates and round are in the
-  state: nothing is compiled anew, and a run goes on from a saved state as if it
+  state: nothing is recompiled, and a run goes on from a saved state as if it
   had not stopped.
 
   Source: Charles and Konecny, arXiv 2007.00878, Algorithm 1, where both rates

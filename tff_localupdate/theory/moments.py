@@ -186,7 +186,7 @@ def stationary_moments(
   They are the fixed point of `next_moments`, about r.
 
   Raises:
-    ValueError: Also if there is none, because the second moment grows for ever.
+    ValueError: Also if there is none: the second moment has no bound.
   """
   reference = np.asarray(reference, np.float64)
   dimension = reference.shape[0]

@@ -159,7 +159,7 @@ class QuadraticPopulation:
 
   Raises:
     ValueError: If shapes do not fit, a number is not finite, a Hessian is not
-      symmetric positive definite, or the probabilities are none.
+      symmetric positive definite, or the probabilities are not valid.
   """
 
   hessians: np.ndarray
