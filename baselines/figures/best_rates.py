@@ -43,7 +43,6 @@ def rates_table(
 
   Args:
     groups: The groups of all tasks.
-    rule: By which loss the best eta is found.
 
   Returns:
     The columns `task` (with what else tells families of runs apart),
@@ -130,10 +129,6 @@ def rate_flags(
 def best_flags(groups: Sequence[Group], rule: ranking.Rule) -> str:
   """Returns a flag file with the best eta of each gamma.
 
-  Args:
-    groups: The groups, of one task.
-    rule: By which loss the best eta is found.
-
   Raises:
     ValueError: If no run has finished, or they differ in more than rates.
   """
@@ -153,8 +148,6 @@ def start_flags(
   gamma, is a choice of ours.
 
   Args:
-    groups: The groups, of one task.
-    rule: By which loss the best eta is found.
     largest: The largest gamma that may be taken.
 
   Raises:

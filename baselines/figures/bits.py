@@ -60,9 +60,6 @@ def bits(runs: pd.DataFrame, options: argparse.Namespace) -> tables.Drawn:
 def bits_table(groups: Sequence[Group]) -> pd.DataFrame:
   """Returns one row per group: `task`, `algorithm` and its outcome.
 
-  Args:
-    groups: The groups, of any tasks.
-
   Returns:
     `task`, `algorithm` (with what else tells groups apart, but for the code)
     and the columns of `outcome_table`.

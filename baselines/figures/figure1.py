@@ -124,14 +124,6 @@ def run_curve(
 ) -> Curve:
   """Runs the process once and computes the moments to compare it with.
 
-  Args:
-    run: eta, x_1, T and the seed.
-    client_learning_rate: gamma.
-    num_steps: K.
-
-  Returns:
-    The curve.
-
   Raises:
     ValueError: If the surrogate loss has no minimizer, or the variance of the
       iterates does not settle.
@@ -174,13 +166,6 @@ def tail_error(law: reciprocal.UpdateLaw, run: RunSettings) -> float:
       Var mean = (1/n^2) sum_t v_t (1 + 2 sum_{s=1}^{T+1-t} rho^s)
 
   over the n last t.
-
-  Args:
-    law: The exact moments of an update.
-    run: eta, x_1 and T.
-
-  Returns:
-    The standard error.
   """
   eta = float(run.server_learning_rate)
   arguments = (law, eta, run.start, run.num_rounds)
@@ -233,11 +218,6 @@ def draw(
   Each curve is a simulated run, the line on top of it its exact mean, the short
   line at the right its own limit x*(gamma, Theta_{1:K}). Both panels show x*
   and c, the mean of the clients' minimizers.
-
-  Args:
-    rate_curves: Curves of one K.
-    step_curves: Curves of one gamma.
-    run: What all curves have in common, for the caption.
   """
   gamma = _rate_text(step_curves[0])
   figure = style.new_figure(_SIZE)

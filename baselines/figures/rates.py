@@ -45,11 +45,6 @@ def draw_loss(
 ) -> tables.Drawn:
   """Draws runs of any kind; repetitions are their mean, in a band of all.
 
-  Args:
-    table: The runs.
-    quantity: A column of metrics.csv.
-    log_scale: Whether the vertical axis is logarithmic.
-
   Raises:
     ValueError: If no run has a value of the quantity, or two have equal
       settings and seeds.
@@ -128,7 +123,6 @@ def curve_table(
 
   Args:
     groups: What is to be drawn.
-    quantity: A column of metrics.csv.
     smoothing: Each value is the mean of this many consecutive ones, the
       last of them at its round.
     shows_eta: Whether lines are named by eta even if it is the same in all.
@@ -170,10 +164,6 @@ def draw_curves(
   """Draws the lines; repetitions are their mean, in a band of all of them.
 
   Args:
-    table: What `curve_table` returns.
-    caption: What is drawn.
-    quantity: What the table was made of.
-    log_scale: Whether the vertical axis is logarithmic.
     largest: Where the vertical axis ends, at most.
 
   Raises:
@@ -206,7 +196,6 @@ def curve_caption(
   Args:
     candidates: All groups that were looked at.
     shown: Those that are to be drawn.
-    smoothing: As for `curve_table`.
     rule: How they were selected, if by eta.
   """
   parts = captions.describe_rates(candidates)
@@ -279,11 +268,6 @@ def draw_norms(
     table: pd.DataFrame, caption: str, *, log_scale: bool = False
 ) -> figure_lib.Figure:
   """Draws a line per gamma, at the middle of each block, with bars of one sd.
-
-  Args:
-    table: What `norm_table` returns.
-    caption: What is drawn.
-    log_scale: Whether the vertical axis is logarithmic.
   """
   figure, axes = style.new_axes()
   lines = list(style.lines(table, 'line'))

@@ -266,11 +266,6 @@ def draw_growth(
     table: pd.DataFrame, caption: str, *, log_scale: bool
 ) -> figure_lib.Figure:
   """Draws the regret (left) and the uplink bits (right, log) against T (log).
-
-  Args:
-    table: What `growth_table` returns.
-    caption: What is drawn.
-    log_scale: Whether the axis of the regret is logarithmic.
   """
   horizons = sorted(table.horizon.unique())
   figure = style.new_figure(_GROWTH_SIZE)
@@ -323,9 +318,6 @@ def epochs(runs: pd.DataFrame, options: argparse.Namespace) -> tables.Drawn:
 def epoch_table(groups: Sequence[Group]) -> pd.DataFrame:
   """Returns one row per group and epoch k.
 
-  Args:
-    groups: Groups of CEAL.
-
   Returns:
     The columns `algorithm` (the name of the group), `epoch`, `all_runs` (those
     that have finished), `runs` (those of them that completed epoch k, which all
@@ -376,10 +368,6 @@ def draw_epochs(table: pd.DataFrame, caption: str) -> figure_lib.Figure:
 
   Lines are means, in bands from the least to the greatest value; the marks of
   epochs that some of the runs did not complete are hollow.
-
-  Args:
-    table: What `epoch_table` returns.
-    caption: What is drawn.
   """
   figure = style.new_figure(_EPOCHS_SIZE)
   left, right = figure.subplots(1, 2, sharex=True)

@@ -147,10 +147,6 @@ def draw(
   surrogate loss; the bound on the error after T rounds, its two parts and the
   best gamma. Against K, each with its best gamma: the bound on the error, and
   the fewest steps that do.
-
-  Args:
-    question: The constants.
-    best_of_each: The best constant rates for each K.
   """
   grid = trade_off.client_rate_grid(
       question.constants.smoothness, question.num_steps, _NUM_RATES

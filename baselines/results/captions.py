@@ -157,7 +157,6 @@ def name_algorithms(
   those of the experiment also if groups of other algorithms do.
 
   Args:
-    groups: The groups.
     ignored: Settings that a figure shows by other means.
   """
   tasks = [group.task for group in groups]  # Each has names of its own.

@@ -135,10 +135,6 @@ def group_distinct(runs: Sequence[runs_lib.Run]) -> list[Group]:
 def group_by_rates(table: Any, columns: Sequence[str]) -> list[Group]:
   """Returns the runs that have gamma and eta, as figures of paper 1 take them.
 
-  Args:
-    table: What `runs.load_runs` returns.
-    columns: Columns of metrics.csv that are needed.
-
   Returns:
     The groups: tasks as they are found, rates that decay last, then by gamma
     and eta.
@@ -178,8 +174,6 @@ def group_by_algorithm(
   first that has finished.
 
   Args:
-    table: What `runs.load_runs` returns.
-    columns: Columns of metrics.csv that are needed.
     algorithms: The algorithms that are wanted; by default all with a horizon.
 
   Returns:
@@ -228,7 +222,6 @@ def without_decay(
   """Returns the groups whose rates do not decay.
 
   Args:
-    groups: The groups.
     advice: What to do if there are none but those of LocalUpdateDecay.
 
   Raises:
@@ -252,7 +245,6 @@ def with_rates(
   """Returns the groups with these rates.
 
   Args:
-    groups: The groups.
     client_learning_rates: The gammas that are wanted; by default all. Those
       of LocalUpdateDecay are kept: what they start from is no gamma to compare.
     server_learning_rate: The eta that is wanted; by default any.

@@ -72,9 +72,6 @@ def best_points(runs: Sequence[runs_lib.Run]) -> dict[Key, str]:
   A point is all settings but the seeds and how a run computes. Its runs count
   by the cumulative regret where they have one, else by `last_loss`.
 
-  Args:
-    runs: The runs of the sweep.
-
   Returns:
     For each point that has the best tuned rate of those that agree in the rest:
     `BEST` if no other client_learning_rate does better, else `BEST_FOR_GAMMA`.
@@ -94,10 +91,6 @@ def best_groups(
     groups: Sequence[groups_lib.Group], rule: Rule
 ) -> list[groups_lib.Group]:
   """Returns, of groups that differ in eta only, the best one.
-
-  Args:
-    groups: The groups.
-    rule: By which loss.
 
   Returns:
     The best of each gamma and whatever else differs, in the order of `groups`;

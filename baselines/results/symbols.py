@@ -71,7 +71,6 @@ def number_text(value: float, digits: int = 6) -> str:
   """Returns a number to so many digits: 0.0316, 10000, 1e6, 1e-5.
 
   Args:
-    value: The number.
     digits: At most so many digits count, noughts at the end do not.
   """
   text = f'{value:.{digits}g}'

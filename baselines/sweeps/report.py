@@ -109,9 +109,6 @@ def table_text(table: pd.DataFrame) -> str:
 def best_rates_table(runs: Sequence[runs_lib.Run]) -> pd.DataFrame:
   """Returns one row for each best point, see `ranking.best_points`.
 
-  Args:
-    runs: The runs of a sweep.
-
   Returns:
     Columns: the settings that differ, the rates, the mean over the seeds of
     `last_loss` or `cumulative_regret` (`score` if some algorithms have the one

@@ -8,7 +8,8 @@ x*. With D_gamma a bound on ||x*_gamma - x*||, both count alike:
     sqrt(E||x_{T+1} - x*||^2) <= sqrt(E||x_{T+1} - x*_gamma||^2) + D_gamma
     ||x_1 - x*_gamma|| <= ||x_1 - x*|| + D_gamma
 
-Which gamma and which K make the bounds of `trade_off` least.
+Which gamma and which K make these bounds least. All functions take a
+`Question`, K as `num_steps` and a gamma below 1/L as `client_learning_rate`.
 """
 
 from collections.abc import Callable, Sequence
@@ -92,14 +93,6 @@ def surrogate_distance(
   The smaller one of Theorem 17 and of Theorem 21 for the rates 0 and gamma;
   Theorem 16 and Corollary 19 are never below Theorem 17.
 
-  Args:
-    constants: mu, L, sigma_A, sigma_c.
-    num_steps: K.
-    client_learning_rate: gamma < 1/L.
-
-  Returns:
-    The bound.
-
   Raises:
     ValueError: If `client_learning_rate` is out of its range.
   """
@@ -115,11 +108,6 @@ def distance_bounds(
     client_learning_rate: float,
 ) -> dict[str, float]:
   """Returns every bound on ||x*_gamma - x*||, by its name.
-
-  Args:
-    constants: mu, L, sigma_A, sigma_c.
-    num_steps: K.
-    client_learning_rate: gamma < 1/L.
 
   Returns:
     The bounds of Theorems 16, 17 and 21 and of Corollary 19.
@@ -153,14 +141,6 @@ def constant_rates(
   """Returns the bound for constant rates, with the eta at which it is least.
 
   Theorem 26 and D_gamma.
-
-  Args:
-    question: The constants.
-    num_steps: K.
-    client_learning_rate: gamma < 1/L.
-
-  Returns:
-    The bound.
   """
   gap, arguments = _bound_arguments(question, num_steps, client_learning_rate)
   eta = best_server_rate(
@@ -184,16 +164,7 @@ def constant_rates(
 def decaying_server_rate(
     question: Question, num_steps: int, client_learning_rate: float
 ) -> ErrorBound:
-  """Returns the bound if eta decays as 1/t: Theorem 27 (house) and D_gamma.
-
-  Args:
-    question: The constants.
-    num_steps: K.
-    client_learning_rate: gamma < 1/L.
-
-  Returns:
-    The bound.
-  """
+  """Returns the bound if eta decays as 1/t: Theorem 27 (house) and D_gamma."""
   gap, arguments = _bound_arguments(question, num_steps, client_learning_rate)
   eta = convergence.decaying_server_rate(
       question.constants, num_steps, client_learning_rate
@@ -213,12 +184,7 @@ def decaying_rates(
   """Returns the bound if both rates decay as 1/t: Theorem 29 (house).
 
   Args:
-    question: The constants.
-    num_steps: K.
     client_learning_rate: gamma_1 < 1/L.
-
-  Returns:
-    The bound.
   """
   _, arguments = _bound_arguments(question, num_steps, client_learning_rate)
   _, eta = convergence.decaying_rates(
@@ -308,7 +274,6 @@ def client_rate_grid(
 
   Args:
     smoothness: L.
-    num_steps: K.
     num_rates: How many.
 
   Returns:
@@ -324,8 +289,6 @@ def best_client_rate(
 
   Args:
     bound: `constant_rates`, `decaying_server_rate` or `decaying_rates`.
-    question: The constants.
-    num_steps: K.
 
   Returns:
     The least one found on a grid, refined between its neighbours.
@@ -395,8 +358,6 @@ def recommendations(
   """Returns the rates and steps that the bounds recommend, by what is chosen.
 
   Args:
-    question: The constants.
-    best_of_each: The best constant rates for each K.
     client_learning_rate: A gamma to add to those that are recommended.
 
   Returns:
