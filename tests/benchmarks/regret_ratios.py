@@ -39,9 +39,10 @@ def main() -> None:
       len(y), size=[_CLIENTS, _STEPS, _BATCH]
   )
   start = np.zeros(objective.dimension)
+  rule = counter.LocalRule(_STEP_SIZE)
 
   def exact_regret():
-    paths = counter.replay_local_steps(objective, start, rows, _STEP_SIZE)
+    paths = counter.replay_local_steps(objective, start, rows, rule)
     accountant.add_paths(accountant.initial_state(), paths.points)
     return paths.points
 
