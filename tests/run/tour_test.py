@@ -66,26 +66,34 @@ baselines.run(
 """
 
 
+def _reply(client, request):
+  """The reply to a request; others may come, to what the start asked."""
+  while True:
+    message = client.get_shell_msg(timeout=120)
+    if message['parent_header'].get('msg_id') == request:
+      return message['content']
+
+
 def test_interrupted_cell_saves_the_run_and_leaves_the_kernel(tmp_path):
   manager, client = manager_lib.start_new_kernel(
       kernel_name='python3', cwd=str(tmp_path)
   )
   try:
-    client.execute(_LONG)
+    request = client.execute(_LONG)
     rows = tmp_path / 'long' / 'metrics.csv'
     deadline = time.monotonic() + 120
     while not rows.exists() or rows.read_text().count('\n') < 10:
       assert time.monotonic() < deadline
       time.sleep(0.05)
     manager.interrupt_kernel()
-    reply = client.get_shell_msg(timeout=60)['content']
+    reply = _reply(client, request)
     assert (reply['status'], reply['ename']) == ('error', 'Interrupted')
     assert 'is saved in' in reply['evalue']
     status = json.loads((tmp_path / 'long' / 'status.json').read_text())
     assert status['status'] == 'interrupted' and status['round'] >= 8
     # The kernel still has what it had, and the saved run.
-    client.execute("assert baselines.load('long')['round'][0] >= 8")
-    assert client.get_shell_msg(timeout=60)['content']['status'] == 'ok'
+    request = client.execute("assert baselines.load('long')['round'][0] >= 8")
+    assert _reply(client, request)['status'] == 'ok'
   finally:
     client.stop_channels()
     manager.shutdown_kernel(now=True)
