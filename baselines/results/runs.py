@@ -28,6 +28,7 @@ import math
 import pathlib
 from typing import Any, Optional, Union
 
+from baselines import command
 from baselines.run import folder as folder_lib
 from baselines.run import records
 from baselines.settings import record
@@ -254,8 +255,8 @@ def read_run(path: pathlib.Path) -> Run:
     raise ValueError(f'Run folder {path} cannot be read: {error}') from error
   status, reason = _read_status(path)
   try:
-    config = record.from_tree(components)
-  except ValueError:  # Of another version: known by its settings alone.
+    config = folder_lib.RunFolder(path).read_config()
+  except command.InputError:  # Another version: known by its settings alone.
     config = None
   found = Run(path, components, status, reason, config=config)
   rounds = None if found.diverged else found.settings.get('rounds')

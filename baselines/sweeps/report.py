@@ -127,7 +127,8 @@ def best_rates_table(runs: Sequence[runs_lib.Run]) -> pd.DataFrame:
     table[score] = regret.fillna(table['last_loss'].astype(float))
   settings = list(table.columns[: list(table.columns).index('sampling_seed')])
   if 'rounds' in settings:  # A horizon is reached in any number of them.
-    table['rounds'] = table['rounds'].where(table['step_size'].isna())
+    counted = [run.run_id for run in runs if run.settings.get('rounds')]
+    table['rounds'] = table['rounds'].where(table['run_id'].isin(counted))
   tuned = table[list(ranking.TUNED)].apply(tuple, axis=1)
   others = [table[c].astype(str) for c in settings if c not in ranking.TUNED]
   best = table[(table['best'] != '') & (tuned.groupby(others).transform(
