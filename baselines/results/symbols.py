@@ -68,10 +68,10 @@ def distinct(
 
 
 def number_text(value: float, digits: int = 6) -> str:
-  """Returns a number to so many digits: 0.0316, 10000, 1e6, 1e-5.
+  """Returns a number as text: 0.0316, 10000, 1e6, 1e-5.
 
   Args:
-    digits: At most so many digits count, noughts at the end do not.
+    digits: How many digits are kept; zeros at the end are dropped.
   """
   text = f'{value:.{digits}g}'
   mantissa, _, exponent = text.partition('e')
