@@ -35,13 +35,13 @@ setuptools.setup(
         'tff_localupdate.theory',
         'baselines',
         'baselines.algorithms',
+        'baselines.figures',
         'baselines.regret',
         'baselines.results',
-        'baselines.run',
         'baselines.settings',
-        'baselines.figures',
         'baselines.sweeps',
         'baselines.tasks',
+        'baselines.training',
     ],
     package_data={'baselines': ['presets/*.flags']},
     install_requires=[
@@ -92,7 +92,7 @@ setuptools.setup(
     },
     entry_points={
         'console_scripts': [
-            'localupdate-train = baselines.run.main:run',
+            'localupdate-train = baselines.training.main:run',
             'localupdate-sweep = baselines.sweeps.main:run',
             'localupdate-figures = baselines.figures.main:run',
         ],

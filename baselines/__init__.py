@@ -21,14 +21,14 @@ until it is used: TensorFlow only when something runs.
 import importlib
 from typing import Any
 
-# Where each name is defined; `run` is the package itself.
+# Where each name is defined.
 _OFFERED = {
-    'run': 'baselines.run',
+    'run': 'baselines.training.main:train',
     'sweep': 'baselines.sweeps.main:sweep',
     'load': 'baselines.sweeps.main:load',
-    'Run': 'baselines.run.main:Run',
+    'Run': 'baselines.training.main:Run',
     'InputError': 'baselines.command:InputError',
-    'Interrupted': 'baselines.run.main:Interrupted',
+    'Interrupted': 'baselines.training.main:Interrupted',
 }
 __all__ = tuple(_OFFERED)
 
@@ -37,8 +37,7 @@ def __getattr__(name: str) -> Any:
   if name not in _OFFERED:
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}.')
   module, _, attribute = _OFFERED[name].partition(':')
-  found = importlib.import_module(module)
-  return getattr(found, attribute) if attribute else found
+  return getattr(importlib.import_module(module), attribute)
 
 
 def __dir__() -> list[str]:

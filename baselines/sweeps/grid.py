@@ -18,13 +18,13 @@ import shlex
 from typing import Any, Callable, Optional
 
 from baselines import command
-from baselines.run import plan
 from baselines.settings import algorithms
 from baselines.settings import experiment
 from baselines.settings import flags
 from baselines.settings import record
 from baselines.settings import schema
 from baselines.settings.schema import setting
+from baselines.training import plan
 
 Lists = Mapping[str, Sequence[schema.Value]]
 

@@ -18,7 +18,7 @@ from baselines.figures import style
 from baselines.figures import tables
 from baselines.results import ranking
 from baselines.results import runs as runs_lib
-from baselines.run import folder as folder_lib
+from baselines.training import folder as folder_lib
 
 _RATES = (ranking.GAMMA, *ranking.TUNED)
 _NUMBERS = (

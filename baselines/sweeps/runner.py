@@ -10,11 +10,11 @@ from typing import Any, Callable, Optional, Sequence
 
 from baselines import command
 from baselines.results import runs as runs_lib
-from baselines.run import folder as folder_lib
-from baselines.run import plan as plan_lib
-from baselines.run import stopping
 from baselines.settings import experiment
 from baselines.settings import record
+from baselines.training import folder as folder_lib
+from baselines.training import plan as plan_lib
+from baselines.training import stopping
 
 
 def check_folder(folder: pathlib.Path, figure: Optional[str]) -> None:
@@ -104,8 +104,8 @@ def run_points(
 
 def _run_all(plans, interruption, tensorboard, workbench_fn):
   with command.announced():
-    from baselines.run import loop
-    from baselines.run import workbench as workbench_lib
+    from baselines.training import loop
+    from baselines.training import workbench as workbench_lib
 
   workbench = (workbench_fn or workbench_lib.Workbench)()
   workbench.check(plans[0].config)

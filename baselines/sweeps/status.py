@@ -6,10 +6,10 @@ from typing import Optional, Sequence
 
 from baselines import command
 from baselines.results import runs as runs_lib
-from baselines.run import folder as folder_lib
-from baselines.run import plan
 from baselines.settings import experiment
 from baselines.settings import record
+from baselines.training import folder as folder_lib
+from baselines.training import plan
 
 
 @dataclasses.dataclass(frozen=True)

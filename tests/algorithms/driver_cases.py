@@ -10,14 +10,14 @@ from unittest import mock
 
 import numpy as np
 
-from baselines.run import data
-from baselines.run import loop
-from baselines.run import plan
-from baselines.run import records
-from baselines.run import stopping
-from baselines.run import workbench as workbench_lib
 from baselines.settings import algorithms
 from baselines.settings import experiment
+from baselines.training import data
+from baselines.training import loop
+from baselines.training import plan
+from baselines.training import records
+from baselines.training import stopping
+from baselines.training import workbench as workbench_lib
 from tff_localupdate import execution
 
 M = 10

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from baselines import command
-from baselines.run import data
-from baselines.run import folder as folder_lib
-from baselines.run import records
 from baselines.settings import algorithms
 from baselines.sweeps import main as sweep
+from baselines.training import data
+from baselines.training import folder as folder_lib
+from baselines.training import records
 from tests.algorithms import driver_cases as cases
 
 _M = cases.M

@@ -26,10 +26,10 @@ import numpy as np
 import pandas as pd
 import tensorflow as tf
 
-from baselines.run import evaluation
 from baselines.settings import experiment
 from baselines.sweeps import main as sweep_main
 from baselines.tasks import registry
+from baselines.training import evaluation
 from tests.benchmarks import workloads
 from tff_localupdate import execution
 
@@ -48,7 +48,7 @@ def measure_start(options: argparse.Namespace) -> None:
     ))
     with tempfile.TemporaryDirectory() as folder:
       times['command'].append(_seconds_until(
-          ['-m', 'baselines.run.main', '--task=linear_regression',
+          ['-m', 'baselines.training.main', '--task=linear_regression',
            '--rounds=1', f'--output_dir={folder}/run'], 'round 1/1'
       ))
   medians = {name: statistics.median(found) for name, found in times.items()}

@@ -19,9 +19,9 @@ import time
 import numpy as np
 import pandas as pd
 
-from baselines.run import workbench
 from baselines.sweeps import main as sweep_main
 from baselines.tasks import scaled_regression
+from baselines.training import workbench
 
 _HORIZON, _CLIENTS, _DIMENSION = 2000, 10, scaled_regression.DIMENSION
 _FACTOR = scaled_regression.LOSS_FACTORS['row_sum']

@@ -6,7 +6,6 @@ import re
 import pytest
 
 from baselines import command
-from baselines.run import main
 from baselines.settings import algorithms
 from baselines.settings import commands
 from baselines.settings import experiment
@@ -14,6 +13,7 @@ from baselines.settings import flags
 from baselines.settings import record
 from baselines.sweeps import grid
 from baselines.sweeps import main as sweep_main
+from baselines.training import main
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _FOLDER = _ROOT / 'baselines' / 'presets'

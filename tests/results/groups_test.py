@@ -8,10 +8,10 @@ from baselines.results import captions
 from baselines.results import groups as groups_lib
 from baselines.results import ranking
 from baselines.results import runs as runs_lib
-from baselines.run import folder
-from baselines.run import records
 from baselines.settings import experiment
 from baselines.settings import record
+from baselines.training import folder
+from baselines.training import records
 from tests.results import horizon_cases
 from tests.results import rate_cases as cases
 

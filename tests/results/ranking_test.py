@@ -7,9 +7,9 @@ import pytest
 
 from baselines.results import ranking
 from baselines.results import runs as runs_lib
-from baselines.run import folder as folder_lib
 from baselines.settings import algorithms
 from baselines.settings import experiment
+from baselines.training import folder as folder_lib
 
 
 def known_run(config, status='finished', **final):

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from baselines.results import runs as runs_lib
-from baselines.run import folder as folder_lib
-from baselines.run import records
 from baselines.settings import algorithms
 from baselines.settings import experiment
 from baselines.settings import record
+from baselines.training import folder as folder_lib
+from baselines.training import records
 
 
 def write_run(

@@ -3,8 +3,8 @@
 import pytest
 
 from baselines.results import symbols
-from baselines.run import records
 from baselines.settings import algorithms
+from baselines.training import records
 
 
 def test_quantities_are_columns_of_metrics():

@@ -1,7 +1,7 @@
 """Who may import whom, as data, checked on the syntax trees.
 
 The direction is that of CONTRIBUTING.md: scripts, then
-baselines.{run,sweeps,figures}, then
+baselines.{training,sweeps,figures}, then
 baselines.{algorithms,regret,settings,tasks}, then the library. Imports inside
 functions count as well. Import paths that registries hold as text do not: a
 registry names what others build.
@@ -71,25 +71,25 @@ _ALLOWED = {
         'baselines.tasks.task',
         'tff_localupdate',
     ),
-    'baselines.run.folder': ('baselines.command', 'baselines.files',
+    'baselines.training.folder': ('baselines.command', 'baselines.files',
                              'baselines.settings'),
-    'baselines.run.records': ('baselines.command', 'baselines.files',
+    'baselines.training.records': ('baselines.command', 'baselines.files',
                               'baselines.settings'),
     'baselines.results': (
         'baselines.command',
         'baselines.files',
-        'baselines.run.folder',
-        'baselines.run.records',
+        'baselines.training.folder',
+        'baselines.training.records',
         'baselines.settings',
     ),
-    'baselines.run': (
+    'baselines.training': (
         'baselines.algorithms',
         'baselines.command',
         'baselines.files',
         'baselines.regret',
         'baselines.results',
-        'baselines.run.folder',
-        'baselines.run.records',
+        'baselines.training.folder',
+        'baselines.training.records',
         'baselines.settings',
         'baselines.tasks',
         'tff_localupdate.execution',
@@ -110,9 +110,9 @@ _ALLOWED = {
         'baselines.figures',
         'baselines.files',
         'baselines.results',
-        'baselines.run',
-        'baselines.run.folder',
-        'baselines.run.records',
+        'baselines.training',
+        'baselines.training.folder',
+        'baselines.training.records',
         'baselines.settings',
     ),
 }
@@ -130,11 +130,11 @@ _TENSORFLOW_FREE = (
     'baselines.files',
     'baselines.regret',
     'baselines.results',
-    'baselines.run.folder',
-    'baselines.run.main',
-    'baselines.run.plan',
-    'baselines.run.records',
-    'baselines.run.sampling',
+    'baselines.training.folder',
+    'baselines.training.main',
+    'baselines.training.plan',
+    'baselines.training.records',
+    'baselines.training.sampling',
     'baselines.settings',
     'baselines.sweeps',
     'baselines.tasks.registry',

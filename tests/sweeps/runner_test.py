@@ -6,13 +6,13 @@ import signal
 import pytest
 
 from baselines import command
-from baselines.run import folder as folder_lib
-from baselines.run import loop
-from baselines.run import stopping
-from baselines.run import workbench
 from baselines.settings import experiment
 from baselines.settings import record
 from baselines.sweeps import runner
+from baselines.training import folder as folder_lib
+from baselines.training import loop
+from baselines.training import stopping
+from baselines.training import workbench
 
 _BASE = experiment.ExperimentConfig(
     task=experiment.TaskConfig('digits', model='logistic'),

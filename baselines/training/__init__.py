@@ -1,0 +1,1 @@
+"""One experiment: its folder, data, loop and records."""
