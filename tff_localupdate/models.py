@@ -47,11 +47,7 @@ def checked_weights(
 def replace_weights(
     state: Any, model_weights: tff.learning.models.ModelWeights
 ) -> Any:
-  """Returns `state` with other weights, of the same shapes and dtypes.
-
-  Args:
-    state: A NamedTuple with a field `model_weights`.
-    model_weights: The new weights.
+  """Returns `state`, which has a field `model_weights`, with other ones.
 
   Raises:
     ValueError: If number, shape or dtype of the weights differ.
@@ -79,11 +75,8 @@ LossFn = Callable[[Any, Any], tf.Tensor]
 class ModelLosses(NamedTuple):
   """Losses at given trainable weights on a given batch.
 
-  Attributes:
-    training: The mean loss of the batch while training.
-    evaluation: The mean loss of the batch while not training.
-    examples: The losses [n] of the n examples of the batch while not training;
-      None where there is no such function.
+  Means over the batch in training and outside of it; and the losses [n] of its
+  n examples outside of training, None where there is no such function.
   """
 
   training: LossFn
@@ -107,8 +100,8 @@ def build_model_losses(
     example_loss_fn: Maps (output, labels) of n examples to their losses [n].
 
   Returns:
-    The `ModelLosses`; its functions raise ValueError if the loss of the model
-    is no scalar, or `example_loss_fn` returns no vector.
+    Functions that raise ValueError if the loss of the model is no scalar, or
+    `example_loss_fn` returns no vector.
   """
 
   def build(name, loss_fn, *, training, rank):
@@ -125,15 +118,12 @@ def build_model_losses(
 
     return loss
 
-  examples = None
-  if example_loss_fn is not None:
-    examples = build(
-        'example_loss_fn', example_loss_fn, training=False, rank=1
-    )
   return ModelLosses(
       training=build('model.loss', model.loss, training=True, rank=0),
       evaluation=build('model.loss', model.loss, training=False, rank=0),
-      examples=examples,
+      examples=example_loss_fn and build(
+          'example_loss_fn', example_loss_fn, training=False, rank=1
+      ),
   )
 
 
@@ -150,7 +140,7 @@ def mean_example_loss(
   the client, and stops after the last row that counts: padding costs nothing.
 
   Args:
-    example_loss: Maps (weights, batch of n examples) to their losses [n].
+    example_loss: As `ModelLosses.examples`.
     weights: The trainable weights.
     examples: A structure of tensors [N, ...].
     num_examples: An int32 scalar, at most N.
@@ -193,12 +183,6 @@ def _predict(
   forward pass (a permutation, say) become arguments of the backward pass. XLA
   then takes all that they come with, examples included, for constants of the
   program, and compiles anew for each batch.
-
-  Args:
-    model: The model.
-    weights: Trainable and other weights.
-    features: A batch.
-    training: Whether it is a call in training.
   """
   arguments = tf.nest.map_structure(tf.convert_to_tensor, (weights, features))
   # Outside graphs XLA sees no more than the call.

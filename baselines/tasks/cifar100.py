@@ -34,7 +34,6 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from baselines.tasks import clients
 from baselines.tasks import databases
 from baselines.tasks import layers
 from baselines.tasks import models
@@ -65,10 +64,9 @@ def weight_spec(num_classes: int) -> models.WeightSpec:
       spec += _norm(f'{name}/shortcut', outputs)
     spec += _convolution(f'{name}/2', 3, outputs, outputs)
   width = _BLOCKS[-1][1]
-  return spec + _norm('last', width) + [
-      ('dense/kernel', (width, num_classes), models.small_normal),
-      ('dense/bias', (num_classes,), models.zeros),
-  ]
+  return spec + _norm('last', width) + models.layer_spec(
+      'dense', (width, num_classes), models.small_normal
+  )
 
 
 def _convolution(
@@ -169,12 +167,14 @@ _PENALTIES = {'resnet18': PENALTY, 'resnet18_unpenalized': 0.0}
 
 def build(config: Any) -> task.Task:
   """Builds the task; see `registry.build_task`."""
-  train, test = tff_sources.load_splits(
+  train, test = tff_sources.load_images(
       databases.CIFAR100,
       config,
-      load_data=tff.simulation.datasets.cifar100.load_data,
-      make_synthetic=_synthetic_clients,
-      read_split=read_split,
+      tff.simulation.datasets.cifar100,
+      image=('image', tf.io.FixedLenFeature(_STORED_SHAPE, tf.int64)),
+      shape=_IMAGE_SHAPE,
+      dtype=np.uint8,
+      convert=_crop,
   )
   return task.Task(
       name=config.task,
@@ -191,25 +191,16 @@ def build(config: Any) -> task.Task:
 def build_resnet(
     penalty: float, seed: int, dtype: str
 ) -> tff.learning.models.FunctionalModel:
-  """Builds the network.
+  """Builds the network; see `task.ModelBuilder`.
 
-  Args:
-    penalty: Factor of the sum of squares.
-    seed: Seed of the initial weights.
-    dtype: Their dtype.
-
-  Returns:
-    A model from images [B, 24, 24, 3] uint8 to [B, 100], log-probabilities
-    minus the penalty; labels are int32 [B].
+  It maps images [B, 24, 24, 3] uint8 to [B, 100], log-probabilities minus
+  `penalty` times the sum of squares; labels are int32 [B].
   """
   return models.build_functional_model(
       apply_fn=functools.partial(_apply_resnet, penalty),
       weight_spec=weight_spec(NUM_CLASSES),
       example_loss_fn=models.penalized_loss,
-      input_spec=(
-          tf.TensorSpec((None, *_IMAGE_SHAPE), tf.uint8),
-          tf.TensorSpec((None,), tf.int32),
-      ),
+      input_spec=models.labelled_spec(_IMAGE_SHAPE, tf.uint8),
       seed=seed,
       dtype=dtype,
   )
@@ -226,43 +217,7 @@ def _apply_resnet(
   return output
 
 
-def read_split(path: str, split: str) -> clients.ClientArrays:
-  """Reads a split of TFF's CIFAR-100 database.
-
-  Args:
-    path: The database.
-    split: Name of the split.
-
-  Returns:
-    The clients; x uint8 [N, 24, 24, 3], y int32 [N].
-
-  Raises:
-    ValueError: If the database is damaged.
-  """
-  return tff_sources.read_images(
-      path,
-      split,
-      image=('image', tf.io.FixedLenFeature(_STORED_SHAPE, tf.int64)),
-      shape=_IMAGE_SHAPE,
-      dtype=np.uint8,
-      convert=_crop,
-  )
-
-
 def _crop(images: np.ndarray) -> np.ndarray:
   """Returns the middle 24x24 pixels."""
   margin = (_STORED_SHAPE[0] - _IMAGE_SHAPE[0]) // 2
   return images[:, margin:-margin, margin:-margin]
-
-
-def _synthetic_clients() -> clients.ClientArrays:
-  """Returns TFF's two synthetic clients of five images each."""
-  client_data = tff.simulation.datasets.cifar100.get_synthetic()
-  arrays = []
-  for client_id in client_data.client_ids:
-    dataset = client_data.create_tf_dataset_for_client(client_id)
-    examples = list(dataset.as_numpy_iterator())
-    images = _crop(np.stack([e['image'] for e in examples]))
-    labels = np.array([e['label'] for e in examples], np.int32)
-    arrays.append((images, labels))
-  return clients.from_clients(client_data.client_ids, arrays)

@@ -31,15 +31,15 @@ class ClientArrays:
   """
 
   client_ids: tuple[str, ...]
-  features: tuple[np.ndarray, np.ndarray]
+  features: Examples
   offsets: np.ndarray
 
   def __post_init__(self):
     x, y = self.features
     if len(x) != len(y):
       raise ValueError(
-          'features must have equal first dimensions, got'
-          f' {len(x)} and {len(y)}.'
+          f'features must have equal first dimensions, got {len(x)} and'
+          f' {len(y)}.'
       )
     if len(self.offsets) != len(self.client_ids) + 1:
       raise ValueError(
@@ -89,7 +89,7 @@ class ClientArrays:
     """Returns clients that hold those at `positions`, and where they are."""
     return self, positions
 
-  def take(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+  def take(self, i: int) -> Examples:
     """Returns client i's examples (x, y), as views."""
     rows = slice(self.offsets[i], self.offsets[i + 1])
     x, y = self.features
@@ -105,7 +105,7 @@ class ClientGenerator:
       apart from the random numbers that it takes.
   """
 
-  generate: Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]
+  generate: Callable[[np.random.Generator], Examples]
 
   @property
   def num_clients(self) -> None:
@@ -174,11 +174,7 @@ class LazyClients:
   def load(self, positions: np.ndarray) -> ClientArrays:
     """Reads clients.
 
-    Args:
-      positions: Positions of the clients among all, distinct, at least one.
-
-    Returns:
-      These clients in the given order.
+    Takes their positions among all and returns them in the given order.
 
     Raises:
       ValueError: If a position is out of range or occurs twice, or a client
@@ -241,26 +237,19 @@ class LazyClients:
       self._cached_bytes -= _num_bytes(self._cache.popitem(last=False)[1])
 
 
-# What training draws clients from.
-Population = Union[ClientArrays, ClientGenerator, LazyClients]
-
-
 def _num_bytes(examples: Examples) -> int:
   return sum(feature.nbytes for feature in examples)
 
 
+# What training draws clients from.
+Population = Union[ClientArrays, ClientGenerator, LazyClients]
+
+
 def from_clients(
     client_ids: Sequence[str],
-    clients: Sequence[tuple[np.ndarray, np.ndarray]],
+    clients: Sequence[Examples],
 ) -> ClientArrays:
-  """Concatenates clients.
-
-  Args:
-    client_ids: The N names.
-    clients: Each client's (x, y).
-
-  Returns:
-    The clients in the given order.
+  """Concatenates clients: their N names, and the (x, y) of each.
 
   Raises:
     ValueError: If the numbers of names and clients differ, or no client is

@@ -2,7 +2,8 @@
 
 `tff.simulation.datasets` opens one `tf.data` pipeline per client, a second for
 a few hundred examples; here a split is one query, in the order in which TFF's
-client data have it (clients by name, a client's examples as stored).
+client data have it (clients by name, a client's examples as stored). What reads
+raises ValueError, naming the file, if the database cannot be read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,13 +21,7 @@ _CHUNK = 4096
 
 @dataclasses.dataclass(frozen=True)
 class DatabaseSpec:
-  """A database of TFF and the two splits that a task uses.
-
-  Attributes:
-    file_name: Its name in TFF's cache folder.
-    train_split: `split_name` of the training examples.
-    test_split: `split_name` of the test examples.
-  """
+  """A database in TFF's cache folder, and the two splits that a task uses."""
 
   file_name: str
   train_split: str
@@ -45,12 +40,7 @@ STACKOVERFLOW = DatabaseSpec('stackoverflow.sqlite', 'train', 'test')
 def check_cache(spec: DatabaseSpec, data_dir: Optional[str]) -> int:
   """Checks a prepared folder for the sources `cache` and `cache_counted`.
 
-  Args:
-    spec: The database.
-    data_dir: The folder.
-
-  Returns:
-    The number of training clients.
+  Returns the number of training clients.
 
   Raises:
     FileNotFoundError: If the folder or the file is not there.
@@ -78,12 +68,7 @@ def check_cache(spec: DatabaseSpec, data_dir: Optional[str]) -> int:
 def check_database(path: str, spec: DatabaseSpec) -> int:
   """Checks that the file is a whole database with the splits.
 
-  Args:
-    path: The file.
-    spec: The splits that it must have.
-
-  Returns:
-    The number of clients of the training split.
+  Returns the number of clients of the training split.
 
   Raises:
     ValueError: If it is cut, not a database, or lacks tables or a split.
@@ -153,10 +138,6 @@ def _connect(path: str) -> Iterator[sqlite3.Connection]:
 def client_counts(path: str, split: str) -> tuple[tuple[str, ...], list[int]]:
   """Counts the examples of each client of a split.
 
-  Args:
-    path: The database.
-    split: The split's name.
-
   Returns:
     The clients' names in rising order, and their numbers of examples.
 
@@ -172,13 +153,7 @@ def client_counts(path: str, split: str) -> tuple[tuple[str, ...], list[int]]:
             (split,),
         )
     )
-    stated = dict(
-        connection.execute(
-            'SELECT client_id, num_examples FROM client_metadata'
-            ' WHERE split_name = ?',
-            (split,),
-        )
-    )
+    stated = _stated_counts(connection, split)
   wrong = [c for c in sorted({*counts, *stated})
            if counts.get(c, 0) != stated.get(c)]
   if wrong:
@@ -193,48 +168,33 @@ def client_counts(path: str, split: str) -> tuple[tuple[str, ...], list[int]]:
 def stated_counts(path: str, split: str) -> tuple[tuple[str, ...], list[int]]:
   """Reads how many examples each client of a split should hold.
 
-  In contrast to `client_counts` no example is looked at, so it takes a second
-  for hundreds of thousands of clients.
-
-  Args:
-    path: The database.
-    split: The split's name.
-
-  Returns:
-    The clients' names in rising order, and their numbers of examples.
-
-  Raises:
-    ValueError: If the database cannot be read.
+  In contrast to `client_counts`, which returns the same, no example is looked
+  at, so it takes a second for hundreds of thousands of clients.
   """
   with _connect(path) as connection:
-    counts = dict(
-        connection.execute(
-            'SELECT client_id, num_examples FROM client_metadata'
-            ' WHERE split_name = ?',
-            (split,),
-        )
-    )
+    counts = _stated_counts(connection, split)
   client_ids = tuple(sorted(counts))
   return client_ids, [counts[client_id] for client_id in client_ids]
+
+
+def _stated_counts(
+    connection: sqlite3.Connection, split: str
+) -> dict[str, int]:
+  return dict(
+      connection.execute(
+          'SELECT client_id, num_examples FROM client_metadata'
+          ' WHERE split_name = ?',
+          (split,),
+      )
+  )
 
 
 def client_examples(
     path: str, split: str, client_ids: Sequence[str]
 ) -> list[list[bytes]]:
-  """Reads the serialized `tf.train.Example`s of some clients.
+  """Reads each client's serialized `tf.train.Example`s, as stored.
 
   Opens the file anew, because a connection belongs to one thread.
-
-  Args:
-    path: The database.
-    split: The split's name.
-    client_ids: The clients.
-
-  Returns:
-    The protos of each of them, as stored.
-
-  Raises:
-    ValueError: If the database cannot be read.
   """
   with _connect(path) as connection:
     return [
@@ -253,15 +213,7 @@ def client_examples(
 def examples(path: str, split: str) -> Iterator[Sequence[bytes]]:
   """Yields a split's serialized `tf.train.Example`s in chunks.
 
-  Args:
-    path: The database.
-    split: The split's name.
-
-  Yields:
-    Up to a few thousand protos, clients by name, a client's as stored.
-
-  Raises:
-    ValueError: If the database cannot be read.
+  A chunk has up to a few thousand: clients by name, a client's as stored.
   """
   with _connect(path) as connection:
     cursor = connection.execute(

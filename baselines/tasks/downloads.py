@@ -34,12 +34,7 @@ def check_download(
 ) -> Optional[int]:
   """Checks what `data_source=download` would find.
 
-  Args:
-    spec: The database.
-    data_dir: The folder, or None for TFF's own.
-
-  Returns:
-    The number of training clients, None if the file is not there yet.
+  Returns the number of training clients, None if the file is not there yet.
 
   Raises:
     ValueError: If the file is there and cannot be used.
@@ -53,7 +48,7 @@ def ensure_downloaded(
     data_dir: Optional[str],
     load_data: Callable[..., Any],
 ) -> str:
-  """Fetches the database with TFF's loader unless it is there.
+  """Returns the database's path; fetches it with TFF's loader if need be.
 
   The file arrives in a folder of its own and is moved when it is whole, so an
   interrupted download leaves nothing that looks ready; runs that start
@@ -63,9 +58,6 @@ def ensure_downloaded(
     spec: The database.
     data_dir: The folder, or None for TFF's own.
     load_data: `tff.simulation.datasets.<name>.load_data`.
-
-  Returns:
-    The file's path.
 
   Raises:
     OSError: If it cannot be fetched or written.
@@ -83,10 +75,6 @@ def ensure_counts(
     file: vocabularies.CountFile, data_dir: Optional[str]
 ) -> None:
   """Fetches the archive of counts unless they are there; see `vocabularies`.
-
-  Args:
-    file: Which counts.
-    data_dir: The folder, or None for TFF's own.
 
   Raises:
     OSError: If it cannot be fetched or written.

@@ -18,7 +18,6 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from baselines.tasks import clients
 from baselines.tasks import models
 from baselines.tasks import registry
 from baselines.tasks import task
@@ -32,12 +31,13 @@ def build(config: Any) -> task.Task:
 
   See `registry.build_task`.
   """
-  train, test = tff_sources.load_splits(
+  train, test = tff_sources.load_images(
       registry.task_entry(config.task).database,
       config,
-      load_data=tff.simulation.datasets.emnist.load_data,
-      make_synthetic=_synthetic_clients,
-      read_split=read_split,
+      tff.simulation.datasets.emnist,
+      image=('pixels', tf.io.FixedLenFeature(_IMAGE_SHAPE, tf.float32)),
+      shape=_IMAGE_SHAPE,
+      dtype=np.float32,
   )
   num_classes = 10 if config.task == 'emnist_digits' else 62
   return task.Task(
@@ -55,35 +55,20 @@ def build(config: Any) -> task.Task:
 def build_cnn(
     num_classes: int, seed: int, dtype: str
 ) -> tff.learning.models.FunctionalModel:
-  """Builds the network.
+  """Builds the network; see `task.ModelBuilder`.
 
-  Args:
-    num_classes: Number of logits.
-    seed: Seed of the initial weights.
-    dtype: Their dtype.
-
-  Returns:
-    A model from images [B, 28, 28, 1] float32 to logits [B, C]; labels are
-    int32 [B].
+  It maps images [B, 28, 28, 1] float32 to logits [B, C]; labels are int32 [B].
   """
-  glorot, zeros = models.glorot_uniform, models.zeros
   return models.build_functional_model(
       apply_fn=_apply_cnn,
       weight_spec=(
-          ('conv1/kernel', (5, 5, 1, 32), glorot),
-          ('conv1/bias', (32,), zeros),
-          ('conv2/kernel', (5, 5, 32, 64), glorot),
-          ('conv2/bias', (64,), zeros),
-          ('dense1/kernel', (7 * 7 * 64, 512), glorot),
-          ('dense1/bias', (512,), zeros),
-          ('dense2/kernel', (512, num_classes), glorot),
-          ('dense2/bias', (num_classes,), zeros),
+          *models.layer_spec('conv1', (5, 5, 1, 32)),
+          *models.layer_spec('conv2', (5, 5, 32, 64)),
+          *models.layer_spec('dense1', (7 * 7 * 64, 512)),
+          *models.layer_spec('dense2', (512, num_classes)),
       ),
       example_loss_fn=models.classification_loss,
-      input_spec=(
-          tf.TensorSpec((None, *_IMAGE_SHAPE), tf.float32),
-          tf.TensorSpec((None,), tf.int32),
-      ),
+      input_spec=models.labelled_spec(_IMAGE_SHAPE, tf.float32),
       seed=seed,
       dtype=dtype,
   )
@@ -93,38 +78,3 @@ def _apply_cnn(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
   x = models.convolve(weights[0:4], x)
   x = tf.nn.relu(models.dense(weights[4:6], x))
   return models.dense(weights[6:8], x)
-
-
-def read_split(path: str, split: str) -> clients.ClientArrays:
-  """Reads a split of TFF's EMNIST database.
-
-  Args:
-    path: The database.
-    split: Name of the split.
-
-  Returns:
-    The clients; x float32 [N, 28, 28, 1], y int32 [N].
-
-  Raises:
-    ValueError: If the database is damaged.
-  """
-  return tff_sources.read_images(
-      path,
-      split,
-      image=('pixels', tf.io.FixedLenFeature(_IMAGE_SHAPE, tf.float32)),
-      shape=_IMAGE_SHAPE,
-      dtype=np.float32,
-  )
-
-
-def _synthetic_clients() -> clients.ClientArrays:
-  """Returns TFF's two synthetic clients of ten digits each."""
-  client_data = tff.simulation.datasets.emnist.get_synthetic()
-  arrays = []
-  for client_id in client_data.client_ids:
-    dataset = client_data.create_tf_dataset_for_client(client_id)
-    examples = list(dataset.as_numpy_iterator())
-    pixels = np.stack([e['pixels'] for e in examples])[..., np.newaxis]
-    labels = np.array([e['label'] for e in examples], np.int32)
-    arrays.append((pixels, labels))
-  return clients.from_clients(client_data.client_ids, arrays)

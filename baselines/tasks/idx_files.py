@@ -28,9 +28,6 @@ def check_folder(data_dir: Optional[str]) -> None:
   Compares the size that each header states with the one that the file's last
   bytes state, and the numbers of images and labels; reads no image.
 
-  Args:
-    data_dir: The folder.
-
   Raises:
     FileNotFoundError: If the folder or a file is not there.
     ValueError: If no folder is given, or a file is cut or of another format.
@@ -59,11 +56,7 @@ def check_folder(data_dir: Optional[str]) -> None:
 
 
 def read_split(data_dir: str, split: str) -> tuple[np.ndarray, np.ndarray]:
-  """Reads a split.
-
-  Args:
-    data_dir: The folder.
-    split: `train` or `test`.
+  """Reads the split `train` or `test`.
 
   Returns:
     The images, uint8 [N, rows, columns], and the labels, uint8 [N].

@@ -66,15 +66,7 @@ def cross_entropy(label: tf.Tensor, output: tf.Tensor) -> tf.Tensor:
 
 
 def rows_of(table: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
-  """Looks up rows.
-
-  Args:
-    table: [V, D].
-    indices: Integers [...] in 0..V-1.
-
-  Returns:
-    [..., D].
-  """
+  """Looks up rows [..., D] of a table [V, D] by indices [...] in 0..V-1."""
 
   @tf.custom_gradient
   def look_up(table: tf.Tensor) -> Any:
@@ -159,6 +151,16 @@ def scatter(
       tf.stack([examples, indices], axis=2),
       weights,
   )
+
+
+def time_major(
+    x: tf.Tensor, pad: int, dtype: tf.DType
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns tokens [B, T] as [T, B], and their mask for `lstm_layer`."""
+  tokens = tf.transpose(x)
+  # Not `!=`: in the graphs that TFF traces it compares Python objects.
+  mask = tf.not_equal(tokens, pad)
+  return tokens, tf.cast(mask, dtype)[..., tf.newaxis]
 
 
 def lstm_layer(

@@ -30,23 +30,12 @@ def build(config: Any) -> task.Task:
       model_id=config.model,
       build_model=build_linear,
       train=generate(num_clients, config.data_seed),
-      test=None,
       example_loss_fn=squared_error,
-      example_accuracy_fn=None,
-      convolutional=False,
   )
 
 
 def generate(num_clients: int, data_seed: int) -> clients.ClientArrays:
-  """Generates the clients.
-
-  Args:
-    num_clients: Number of clients.
-    data_seed: Seed, at least 0.
-
-  Returns:
-    The clients; x float32 [N, 30], y float32 [N, 1].
-  """
+  """Generates the clients; x float32 [N, 30], y float32 [N, 1]."""
   generator = np.random.default_rng(data_seed)
   center = generator.standard_normal((DIMENSION, 1))
   data = []
@@ -63,15 +52,7 @@ def generate(num_clients: int, data_seed: int) -> clients.ClientArrays:
 
 
 def build_linear(seed: int, dtype: str) -> tff.learning.models.FunctionalModel:
-  """Builds the linear model.
-
-  Args:
-    seed: Seed of the initial weights.
-    dtype: Their dtype.
-
-  Returns:
-    A model from x [B, 30] to [B, 1]; 31 parameters.
-  """
+  """Builds the linear model from x [B, 30] to [B, 1]; 31 parameters."""
   return models.build_functional_model(
       apply_fn=models.dense,
       weight_spec=(

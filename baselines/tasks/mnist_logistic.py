@@ -36,8 +36,6 @@ NUM_CLIENTS = 10
 NUM_CLASSES = 10
 _IMAGES_PER_DIGIT = {'idx': 5000, 'embedded': 150}
 
-Examples = tuple[np.ndarray, np.ndarray]
-
 
 def build(config: Any) -> task.Task:
   """Builds the task; see `registry.build_task`."""
@@ -54,18 +52,14 @@ def build(config: Any) -> task.Task:
       test=clients.from_clients(['test'], [test]),
       example_loss_fn=models.penalized_loss,
       example_accuracy_fn=models.classification_accuracy,
-      convolutional=False,
       objective_constants={
           'num_classes': NUM_CLASSES, 'l2_strength': PENALTY
       },
   )
 
 
-def load_idx(data_dir: str) -> tuple[Examples, Examples]:
-  """Reads MNIST.
-
-  Args:
-    data_dir: The folder with the four files.
+def load_idx(data_dir: str) -> tuple[clients.Examples, clients.Examples]:
+  """Reads MNIST from the folder with the four files.
 
   Returns:
     (x, y) of the 50,000 training images and of all test images; x float32
@@ -82,7 +76,7 @@ def load_idx(data_dir: str) -> tuple[Examples, Examples]:
   return (train[0][rows], train[1][rows]), test
 
 
-def load_embedded() -> tuple[Examples, Examples]:
+def load_embedded() -> tuple[clients.Examples, clients.Examples]:
   """Returns the digits of scikit-learn, as `load_idx` does; x is [N, 64]."""
   digits = datasets.load_digits()
   x, y = _examples(digits.images, digits.target, 16.0)
@@ -91,16 +85,8 @@ def load_embedded() -> tuple[Examples, Examples]:
   return (x[rows], y[rows]), (x[rest], y[rest])
 
 
-def deal(examples: Examples, data_seed: int) -> clients.ClientArrays:
-  """Deals examples at random to 10 clients of equal size.
-
-  Args:
-    examples: (x, y), a multiple of 10 of them.
-    data_seed: Seed of the deal, at least 0.
-
-  Returns:
-    The clients.
-  """
+def deal(examples: clients.Examples, data_seed: int) -> clients.ClientArrays:
+  """Deals (x, y), a multiple of 10 examples, to 10 clients of equal size."""
   shuffled = np.random.default_rng(data_seed).permutation(len(examples[1]))
   x, y = (feature[shuffled] for feature in examples)
   return clients.ClientArrays(
@@ -113,26 +99,12 @@ def deal(examples: Examples, data_seed: int) -> clients.ClientArrays:
 def build_logistic(
     seed: int, dtype: str, num_pixels: int
 ) -> tff.learning.models.FunctionalModel:
-  """Builds the model.
-
-  Args:
-    seed: Does not matter, W starts at 0.
-    dtype: Dtype of W.
-    num_pixels: Pixels of an image.
-
-  Returns:
-    A model from images [B, pixels] to [B, 10]: log softmax(x W) - penalty.
-  """
+  """Builds the model: images [B, pixels] to log softmax(x W) - penalty."""
   return models.build_functional_model(
       apply_fn=_apply_logistic,
-      weight_spec=(
-          ('kernel', (num_pixels, NUM_CLASSES), models.zeros),
-      ),
+      weight_spec=(('kernel', (num_pixels, NUM_CLASSES), models.zeros),),
       example_loss_fn=models.penalized_loss,
-      input_spec=(
-          tf.TensorSpec((None, num_pixels), tf.float32),
-          tf.TensorSpec((None,), tf.int32),
-      ),
+      input_spec=models.labelled_spec((num_pixels,), tf.float32),
       seed=seed,
       dtype=dtype,
   )
@@ -147,7 +119,7 @@ def _apply_logistic(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
 
 def _examples(
     images: np.ndarray, labels: np.ndarray, white: float
-) -> Examples:
+) -> clients.Examples:
   x = images.reshape([len(images), -1]).astype(np.float32) / np.float32(white)
   return x, labels.astype(np.int32)
 

@@ -19,6 +19,9 @@ from baselines.tasks import layers
 from baselines.tasks import task
 
 Initializer = Callable[[np.random.Generator, Sequence[int]], np.ndarray]
+# Name, shape and initializer of each weight.
+WeightSpec = Sequence[tuple[str, Sequence[int], Initializer]]
+ApplyFn = Callable[[Sequence[tf.Tensor], tf.Tensor], tf.Tensor]
 
 # Standard deviation of a standard normal cut at two of them.
 _TRUNCATED_STDDEV = 0.87962566103423978
@@ -98,9 +101,7 @@ def unit_forget_bias(
 
 
 def initial_weights(
-    spec: Sequence[tuple[str, Sequence[int], Initializer]],
-    seed: int,
-    dtype: str,
+    spec: WeightSpec, seed: int, dtype: str
 ) -> tuple[np.ndarray, ...]:
   """Draws a model's weights, a pure function of its arguments.
 
@@ -112,9 +113,6 @@ def initial_weights(
     seed: Any integer.
     dtype: 'float32' or 'float64'.
 
-  Returns:
-    The weights in the order of `spec`.
-
   Raises:
     TypeError: If seed is not an integer.
     ValueError: If dtype is another one.
@@ -125,21 +123,42 @@ def initial_weights(
     raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}.")
   return tuple(
       initializer(
-          np.random.default_rng([zlib.crc32(name.encode()), *_words(seed)]),
+          # NumPy takes integers >= 0 only: a number and its sign.
+          np.random.default_rng(
+              [zlib.crc32(name.encode()), abs(int(seed)), int(seed < 0)]
+          ),
           shape,
       ).astype(dtype)
       for name, shape, initializer in spec
   )
 
 
-def _words(seed: int) -> tuple[int, int]:
-  """Returns the seed as integers >= 0, which is what NumPy takes."""
-  seed = int(seed)
-  return abs(seed), int(seed < 0)
+def layer_spec(
+    name: str, shape: Sequence[int], kernel: Initializer = glorot_uniform
+) -> list[tuple[str, Sequence[int], Initializer]]:
+  """Returns kernel and bias, which starts at 0, of one layer."""
+  return [
+      (f'{name}/kernel', shape, kernel),
+      (f'{name}/bias', shape[-1:], zeros),
+  ]
 
 
-WeightSpec = Sequence[tuple[str, Sequence[int], Initializer]]
-ApplyFn = Callable[[Sequence[tf.Tensor], tf.Tensor], tf.Tensor]
+def lstm_spec(
+    name: str, width: int, units: int, kernel: Initializer
+) -> list[tuple[str, Sequence[int], Initializer]]:
+  """Returns the weights of `layers.lstm_layer` for inputs of that width."""
+  return [
+      (f'{name}/kernel', (width, 4 * units), kernel),
+      (f'{name}/recurrent_kernel', (units, 4 * units), orthogonal),
+      (f'{name}/bias', (4 * units,), unit_forget_bias),
+  ]
+
+
+def labelled_spec(
+    shape: Sequence[int], dtype: tf.DType
+) -> tuple[tf.TensorSpec, tf.TensorSpec]:
+  """Returns the spec of batches of examples with one class each."""
+  return tf.TensorSpec((None, *shape), dtype), tf.TensorSpec((None,), tf.int32)
 
 
 def build_functional_model(
@@ -159,15 +178,12 @@ def build_functional_model(
 
   Args:
     apply_fn: `(weights, x) -> output`; casts x to the weights' dtype.
-    weight_spec: (name, shape, initializer) of each weight.
+    weight_spec: As for `initial_weights`.
     example_loss_fn: `(output, label) -> [B]`, f(x; z) of each example.
     input_spec: `tf.TensorSpec`s (x, y) of a batch.
-    seed: Seed of the initial weights.
+    seed: Seed of the initial weights, all of them trainable.
     dtype: Their dtype.
     reduce_fn: From these losses to the model's loss.
-
-  Returns:
-    The model; all weights are trainable.
   """
   weights = initial_weights(weight_spec, seed, dtype)
 
@@ -215,12 +231,8 @@ def convolve(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
 def dense(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
   """Applies x W + b to the flattened examples.
 
-  Args:
-    weights: W [D, C] and b [C].
-    x: [B, ...] of D numbers each; cast to the weights' dtype.
-
-  Returns:
-    [B, C].
+  `weights` are W [D, C] and b [C]; x, [B, ...] of D numbers each, is cast to
+  their dtype; the result is [B, C].
   """
   kernel, bias = weights
   x = tf.reshape(tf.cast(x, kernel.dtype), [-1, kernel.shape[0]])
@@ -248,14 +260,8 @@ def penalized_loss(output: tf.Tensor, label: tf.Tensor) -> tf.Tensor:
   """Returns cross-entropy plus penalty, [B].
 
   A functional model's loss sees neither weights nor penalty, so the penalty
-  comes with the output.
-
-  Args:
-    output: [B, C], the log-probabilities minus the penalty.
-    label: Integers [B].
-
-  Returns:
-    Minus the output of the label.
+  comes with the output [B, C], the log-probabilities minus the penalty; the
+  loss is minus the output of the label.
   """
   # Not a column of its own: the gradient of tf.concat makes XLA take weights
   # and examples for constants, and compile anew for each batch.
@@ -274,13 +280,7 @@ def sequence_accuracy(
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """Returns right and all predictions [B], of labels that are not ignored.
 
-  Args:
-    output: Logits [B, L, C].
-    label: Integers [B, L].
-    ignored: Labels that do not count.
-
-  Returns:
-    Two vectors [B] in the dtype of the output.
+  Takes logits [B, L, C], labels [B, L] and the labels that do not count.
   """
   counts = tf.ones_like(label, tf.bool)
   for token in ignored:

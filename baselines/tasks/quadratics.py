@@ -43,10 +43,7 @@ def build(config: Any) -> task.Task:
       model_id=config.model,
       build_model=build_quadratic,
       train=train,
-      test=None,
       example_loss_fn=quadratic_loss,
-      example_accuracy_fn=None,
-      convolutional=False,
       population=population,
   )
 
@@ -67,12 +64,7 @@ def build_quadratic(
 ) -> tff.learning.models.FunctionalModel:
   """Builds the model, whose one weight is x.
 
-  Args:
-    seed: Does not matter, x starts at 0.
-    dtype: Dtype of x.
-
-  Returns:
-    A model from z [B] to z/2 x^2 - x [B]; labels are y [B].
+  It maps z [B] to z/2 x^2 - x [B]; labels are y [B].
   """
   points = tf.TensorSpec((None,), tf.float64)
   return models.build_functional_model(

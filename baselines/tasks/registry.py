@@ -20,15 +20,14 @@ class TaskEntry:
   """What is known of a task before anything heavy is imported.
 
   Attributes:
-    build: `module:function`, called with a config that has the attributes
-      `task`, `model`, `data_source`, `data_dir` and `data_seed`, whose choices
-      and data `build_task` has checked; returns a `baselines.tasks.task.Task`.
+    module: The module of `baselines.tasks` whose `build` is called by
+      `build_task`, with choices and data checked.
     models: Names for `model`, the first one is the default.
     data_sources: Names for `data_source`, the first one is the default.
     description: One sentence.
-    has_accuracy: Whether evaluations report a test accuracy.
     num_clients: Training clients of each source that reads no files; None if
       only the built task knows.
+    has_accuracy: Whether evaluations report a test accuracy.
     database: The TFF database of the sources `cache`, `cache_counted` and
       `download`, if any.
     count_files: The counts that `cache` and `download` need besides it;
@@ -41,12 +40,12 @@ class TaskEntry:
       is known as one; its constants are `Task.objective_constants`.
   """
 
-  build: str
+  module: str
   models: tuple[str, ...]
   data_sources: tuple[str, ...]
   description: str
-  has_accuracy: bool
   num_clients: Mapping[str, Optional[int]]
+  has_accuracy: bool = True
   database: Optional[databases.DatabaseSpec] = None
   num_idx_clients: Optional[int] = None
   count_files: tuple[vocabularies.CountFile, ...] = ()
@@ -67,45 +66,41 @@ _COUNTED_SOURCES = ('synthetic', 'cache', 'cache_counted', 'download')
 
 TASKS: Mapping[str, TaskEntry] = {
     'cifar100': TaskEntry(
-        build='baselines.tasks.cifar100:build',
+        module='cifar100',
         models=('resnet18', 'resnet18_unpenalized'),
         data_sources=_TFF_SOURCES,
         description='CIFAR-100, 500 clients by Pachinko allocation (TFF).',
-        has_accuracy=True,
         num_clients={'synthetic': 2},
         database=databases.CIFAR100,
     ),
     'digits': TaskEntry(
-        build='baselines.tasks.digits:build',
+        module='digits',
         models=('cnn', 'logistic'),
         data_sources=('embedded',),
         description=(
             '1,797 real 8x8 digits shipped with scikit-learn, dealt to 100'
             ' clients of unequal size with label skew.'
         ),
-        has_accuracy=True,
         num_clients={'embedded': 100},
     ),
     'emnist_digits': TaskEntry(
-        build='baselines.tasks.femnist:build',
+        module='femnist',
         models=('cnn',),
         data_sources=_TFF_SOURCES,
         description='EMNIST by writer, the 10 digits (TFF, only_digits=True).',
-        has_accuracy=True,
         num_clients={'synthetic': 2},
         database=databases.EMNIST_DIGITS,
     ),
     'femnist': TaskEntry(
-        build='baselines.tasks.femnist:build',
+        module='femnist',
         models=('cnn',),
         data_sources=_TFF_SOURCES,
         description='EMNIST by writer, 62 classes (TFF, only_digits=False).',
-        has_accuracy=True,
         num_clients={'synthetic': 2},
         database=databases.EMNIST_ALL,
     ),
     'linear_regression': TaskEntry(
-        build='baselines.tasks.linear_regression:build',
+        module='linear_regression',
         models=('linear',),
         data_sources=('synthetic',),
         description='Least squares in 30 dimensions, 100 generated clients.',
@@ -113,20 +108,19 @@ TASKS: Mapping[str, TaskEntry] = {
         num_clients={'synthetic': 100},
     ),
     'mnist_logistic': TaskEntry(
-        build='baselines.tasks.mnist_logistic:build',
+        module='mnist_logistic',
         models=('logistic',),
         data_sources=('embedded', 'idx'),
         description=(
             'Digits by logistic regression with an L2 penalty, 10 clients: 8x8'
             ' ones of scikit-learn, or MNIST from its idx files.'
         ),
-        has_accuracy=True,
         num_clients={'embedded': 10},
         num_idx_clients=10,
         objective='softmax_regression',
     ),
     'quadratics': TaskEntry(
-        build='baselines.tasks.quadratics:build',
+        module='quadratics',
         models=('two_clients', 'interval'),
         data_sources=('synthetic',),
         description='Scalar quadratics of section 4 (two clients, Figure 1).',
@@ -136,7 +130,7 @@ TASKS: Mapping[str, TaskEntry] = {
         is_fixed=True,
     ),
     'scaled_regression': TaskEntry(
-        build='baselines.tasks.scaled_regression:build',
+        module='scaled_regression',
         models=('row_sum', 'frobenius', 'row', 'row_loss'),
         data_sources=('synthetic',),
         description='Least squares of the CEAL paper, 10 generated clients.',
@@ -145,30 +139,27 @@ TASKS: Mapping[str, TaskEntry] = {
         objective='least_squares',
     ),
     'shakespeare': TaskEntry(
-        build='baselines.tasks.shakespeare:build',
+        module='shakespeare',
         models=('lstm',),
         data_sources=_TFF_SOURCES,
         description="Next character of a role's speeches (TFF Shakespeare).",
-        has_accuracy=True,
         num_clients={'synthetic': 3},
         database=databases.SHAKESPEARE,
     ),
     'stackoverflow_tag': TaskEntry(
-        build='baselines.tasks.stackoverflow_tag:build',
+        module='stackoverflow_tag',
         models=('logistic', 'logistic_sum'),
         data_sources=_COUNTED_SOURCES,
         description='Tags of a post from its words (TFF Stack Overflow).',
-        has_accuracy=True,
         num_clients={'synthetic': 3},
         database=databases.STACKOVERFLOW,
         count_files=(vocabularies.WORD_COUNTS, vocabularies.TAG_COUNTS),
     ),
     'stackoverflow_word': TaskEntry(
-        build='baselines.tasks.stackoverflow_word:build',
+        module='stackoverflow_word',
         models=('lstm',),
         data_sources=_COUNTED_SOURCES,
         description='Next word of a sentence (TFF Stack Overflow).',
-        has_accuracy=True,
         num_clients={'synthetic': 3},
         database=databases.STACKOVERFLOW,
         count_files=(vocabularies.WORD_COUNTS,),
@@ -177,33 +168,14 @@ TASKS: Mapping[str, TaskEntry] = {
 
 
 def task_entry(name: str) -> TaskEntry:
-  """Returns the entry of the task.
-
-  Args:
-    name: A key of `TASKS`.
-
-  Returns:
-    Its entry.
-
-  Raises:
-    ValueError: If there is no such task; lists those there are.
-  """
+  """Returns the entry of the task; ValueError lists those there are."""
   if name not in TASKS:
     raise ValueError(f'task must be one of {sorted(TASKS)}, got {name!r}.')
   return TASKS[name]
 
 
 def check_choices(name: str, model: str, data_source: str) -> None:
-  """Checks that the task has this model and this source of data.
-
-  Args:
-    name: A key of `TASKS`.
-    model: One of the entry's `models`.
-    data_source: One of the entry's `data_sources`.
-
-  Raises:
-    ValueError: If one of the three is unknown; lists those there are.
-  """
+  """Raises ValueError if one of the three is unknown; lists those there are."""
   entry = task_entry(name)
   for argument, value, allowed in (
       ('model', model, entry.models),
@@ -228,12 +200,12 @@ def check_data(
   state, a database's tables and splits, an archive's digest; reads no example.
 
   Args:
-    name: A key of `TASKS`.
-    data_source: One of the entry's `data_sources`.
+    name: The task.
+    data_source: Its source of data.
     data_dir: The folder with TFF's database and counts, for `cache` and
       `cache_counted` (needed) and `download` (default `~/.tff`); that with the
       four files for `idx`.
-    model: One of the entry's `models`, by default the first one.
+    model: Its model, by default the first one.
 
   Returns:
     The number of training clients, or None if there is no limit, or only the
@@ -289,5 +261,5 @@ def build_task(config: Any) -> Any:
   """
   check_choices(config.task, config.model, config.data_source)
   check_data(config.task, config.data_source, config.data_dir)
-  module, function = task_entry(config.task).build.split(':')
-  return getattr(importlib.import_module(module), function)(config)
+  module = task_entry(config.task).module
+  return importlib.import_module(f'baselines.tasks.{module}').build(config)

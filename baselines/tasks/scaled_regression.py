@@ -54,23 +54,15 @@ def build(config: Any) -> task.Task:
       model_id=scaling,
       build_model=lambda seed, dtype: build_linear(seed, dtype, scaling),
       train=generate(scaling, config.data_seed),
-      test=None,
       example_loss_fn=scaled_squared_error(scaling),
-      example_accuracy_fn=None,
-      convolutional=False,
       objective_constants={'loss_scale': LOSS_FACTORS[scaling]},
   )
 
 
 def generate(scaling: str, data_seed: int) -> clients.ClientArrays:
-  """Generates the clients; scalings differ in nothing but the scale of X.
+  """Generates the clients; x float64 [N, 30], y float64 [N, 1].
 
-  Args:
-    scaling: A key of `LOSS_FACTORS`.
-    data_seed: Seed, at least 0.
-
-  Returns:
-    The clients; x float64 [N, 30], y float64 [N, 1].
+  Scalings, the keys of `LOSS_FACTORS`, differ in nothing but the scale of X.
   """
   generator = np.random.default_rng(data_seed)
   x = generator.standard_normal((NUM_EXAMPLES, DIMENSION))
@@ -92,16 +84,7 @@ def generate(scaling: str, data_seed: int) -> clients.ClientArrays:
 def build_linear(
     seed: int, dtype: str, scaling: str
 ) -> tff.learning.models.FunctionalModel:
-  """Builds the model, whose one weight is theta.
-
-  Args:
-    seed: Does not matter, theta starts at 0.
-    dtype: Dtype of theta.
-    scaling: A key of `LOSS_FACTORS`.
-
-  Returns:
-    A model from x [B, 30] to [B, 1].
-  """
+  """Builds the model from x [B, 30] to [B, 1]; its one weight is theta."""
   return models.build_functional_model(
       apply_fn=_apply_linear,
       weight_spec=(('theta', (DIMENSION, 1), models.zeros),),

@@ -86,7 +86,7 @@ def build(config: Any) -> task.Task:
       config,
       load_data=tff.simulation.datasets.shakespeare.load_data,
       make_synthetic=_synthetic_clients,
-      read_split=read_split,
+      read_split=_read_split,
   )
   return task.Task(
       name=config.task,
@@ -99,7 +99,6 @@ def build(config: Any) -> task.Task:
       test=test,
       example_loss_fn=models.sequence_loss,
       example_accuracy_fn=sequence_accuracy,
-      convolutional=False,
   )
 
 
@@ -109,41 +108,20 @@ def build_lstm(
     sequence_length: int = SEQUENCE_LENGTH,
     layer_fn: Callable[..., tf.Tensor] = layers.lstm_layer,
 ) -> tff.learning.models.FunctionalModel:
-  """Builds the network.
+  """Builds the network with that LSTM layer; see `task.ModelBuilder`.
 
-  Args:
-    seed: Seed of the initial weights.
-    dtype: Their dtype.
-    sequence_length: L, tokens of an example.
-    layer_fn: The LSTM layer, as `layers.lstm_layer`.
-
-  Returns:
-    A model from tokens int64 [B, L] to logits [B, L, 90]; labels are int64
-    [B, L].
+  It maps tokens int64 [B, L] to logits [B, L, 90]; labels are int64 [B, L].
   """
-  vocabulary = VOCABULARY_SIZE
-  glorot, zeros = models.glorot_uniform, models.zeros
-  spec = [
-      ('embedding', (vocabulary, _EMBEDDING), models.embedding_uniform)
-  ]
-  for name, width in (('lstm1', _EMBEDDING), ('lstm2', _UNITS)):
-    spec += [
-        (f'{name}/kernel', (width, 4 * _UNITS), models.he_normal),
-        (
-            f'{name}/recurrent_kernel',
-            (_UNITS, 4 * _UNITS),
-            models.orthogonal,
-        ),
-        (f'{name}/bias', (4 * _UNITS,), models.unit_forget_bias),
-    ]
-  spec += [
-      ('dense/kernel', (_UNITS, vocabulary), glorot),
-      ('dense/bias', (vocabulary,), zeros),
-  ]
   tokens = tf.TensorSpec((None, sequence_length), tf.int64)
   return models.build_functional_model(
       apply_fn=functools.partial(_apply_lstm, layer_fn),
-      weight_spec=spec,
+      weight_spec=(
+          ('embedding', (VOCABULARY_SIZE, _EMBEDDING),
+           models.embedding_uniform),
+          *models.lstm_spec('lstm1', _EMBEDDING, _UNITS, models.he_normal),
+          *models.lstm_spec('lstm2', _UNITS, _UNITS, models.he_normal),
+          *models.layer_spec('dense', (_UNITS, VOCABULARY_SIZE)),
+      ),
       example_loss_fn=models.sequence_loss,
       input_spec=(tokens, tokens),
       seed=seed,
@@ -156,10 +134,7 @@ def _apply_lstm(
     weights: Sequence[tf.Tensor],
     x: tf.Tensor,
 ) -> tf.Tensor:
-  tokens = tf.transpose(x)
-  # Not `!=`: in the graphs that TFF traces it compares Python objects.
-  mask = tf.not_equal(tokens, PAD)
-  mask = tf.cast(mask, weights[0].dtype)[..., tf.newaxis]
+  tokens, mask = layers.time_major(x, PAD, weights[0].dtype)
   # A product instead of a gather: its gradient is dense, and summed in a fixed
   # order on every device.
   h = layers.rows_by_product(weights[0], tokens)
@@ -173,24 +148,11 @@ def sequence_accuracy(
     output: tf.Tensor, label: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """Returns right and all predictions [B], of labels that are not padding."""
-  return models.sequence_accuracy(
-      output, label, ignored=(PAD,)
-  )
+  return models.sequence_accuracy(output, label, ignored=(PAD,))
 
 
-def read_split(path: str, split: str) -> clients.ClientArrays:
-  """Reads a split of TFF's Shakespeare database.
-
-  Args:
-    path: The database.
-    split: Name of the split.
-
-  Returns:
-    The clients; x and y int64 [N, 80].
-
-  Raises:
-    ValueError: If the database is damaged.
-  """
+def _read_split(path: str, split: str) -> clients.ClientArrays:
+  """Reads a split of TFF's database; x and y int64 [N, 80]."""
   client_ids, counts = databases.client_counts(path, split)
   features = {'snippets': tf.io.FixedLenFeature((), tf.string)}
   snippets = []
@@ -218,8 +180,7 @@ def _synthetic_clients() -> clients.ClientArrays:
   client_data = tff.simulation.datasets.shakespeare.get_synthetic()
   snippets, counts = [], []
   for client_id in client_data.client_ids:
-    dataset = client_data.create_tf_dataset_for_client(client_id)
-    examples = list(dataset.as_numpy_iterator())
+    examples = tff_sources.client_examples(client_data, client_id)
     snippets.extend(e['snippets'] for e in examples)
     counts.append(len(examples))
   return _from_snippets(client_data.client_ids, counts, snippets)

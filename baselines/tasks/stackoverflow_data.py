@@ -19,6 +19,7 @@ from baselines.tasks import clients
 from baselines.tasks import databases
 from baselines.tasks import downloads
 from baselines.tasks import registry
+from baselines.tasks import tff_sources
 from baselines.tasks import vocabularies
 
 EVALUATED_CLIENTS = 100
@@ -67,15 +68,7 @@ class Splits(NamedTuple):
 
 
 def fetch(config: Any) -> None:
-  """Fetches what is to be downloaded and is not there.
-
-  Args:
-    config: Has the attributes `task`, `data_source`, `data_dir`.
-
-  Raises:
-    OSError: If it cannot be fetched.
-    ValueError: If what arrives cannot be used.
-  """
+  """Fetches what is to be downloaded and is not there; see `downloads`."""
   if config.data_source != 'download':
     return
   for file in registry.task_entry(config.task).count_files:
@@ -88,14 +81,10 @@ def fetch(config: Any) -> None:
 
 
 def load_vocabularies(config: Any) -> Vocabularies:
-  """Reads or counts the vocabularies that the task needs.
+  """Reads or counts the vocabularies that the task needs, after `fetch`.
 
-  Args:
-    config: As for `fetch`, which must have been called.
-
-  Returns:
-    The vocabularies. Counting takes a pass over all training sentences for
-    each, which is an hour or more for the original data.
+  Counting takes a pass over all training sentences for each, which is an hour
+  or more for the original data.
 
   Raises:
     ValueError: If a file cannot be read.
@@ -124,15 +113,7 @@ def load_vocabularies(config: Any) -> Vocabularies:
 def count(
     path: str, file: vocabularies.CountFile, size: int
 ) -> vocabularies.Vocabulary:
-  """Counts the training users of each word or tag.
-
-  Args:
-    path: The database.
-    file: `WORD_COUNTS` or `TAG_COUNTS`.
-    size: How many entries to take.
-
-  Returns:
-    The entries that most users have.
+  """Returns the `size` words or tags that most training users have.
 
   Raises:
     ValueError: If the database is damaged.
@@ -160,14 +141,9 @@ def _distinct(texts: Iterable[bytes], separator: bytes) -> set[str]:
 
 
 def open_splits(config: Any, encode_fn: EncodeFn) -> Splits:
-  """Opens the database, and reads what is evaluated.
+  """Opens the database, after `fetch`, and reads what is evaluated.
 
-  Args:
-    config: As for `fetch`, which must have been called.
-    encode_fn: From sentences to (x, y).
-
-  Returns:
-    The clients in the order of TFF.
+  The clients come in the order of TFF.
 
   Raises:
     ValueError: If the database is damaged.
@@ -188,15 +164,7 @@ def open_splits(config: Any, encode_fn: EncodeFn) -> Splits:
 def open_split(
     path: str, split: str, encode_fn: EncodeFn
 ) -> clients.LazyClients:
-  """Opens a split of TFF's Stack Overflow database; reads no sentence.
-
-  Args:
-    path: The database.
-    split: Name of the split.
-    encode_fn: From sentences to (x, y).
-
-  Returns:
-    The clients.
+  """Opens a split of the database at `path`; reads no sentence.
 
   Raises:
     ValueError: If the database is damaged.
@@ -225,8 +193,7 @@ def _synthetic_clients(encode_fn: EncodeFn) -> clients.LazyClients:
 
 
 def _synthetic(client_data: Any, client_id: str) -> Sentences:
-  dataset = client_data.create_tf_dataset_for_client(client_id)
-  examples = list(dataset.as_numpy_iterator())
+  examples = tff_sources.client_examples(client_data, client_id)
   return Sentences(
       *([e[name] for e in examples] for name in ('tokens', 'title', 'tags'))
   )

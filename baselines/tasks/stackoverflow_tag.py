@@ -59,7 +59,6 @@ def build(config: Any) -> task.Task:
       test=splits.test,
       example_loss_fn=tag_loss,
       example_accuracy_fn=tag_recall,
-      convolutional=False,
       population=splits.lazy,
       digests=digests,
   )
@@ -68,16 +67,10 @@ def build(config: Any) -> task.Task:
 def build_encode_fn(
     words: Sequence[str], tags: Sequence[str]
 ) -> stackoverflow_data.EncodeFn:
-  """Returns a function that encodes sentences.
+  """Returns a function from n sentences to (x, y).
 
-  Args:
-    words: V.
-    tags: T.
-
-  Returns:
-    A function from n sentences to (x, y). x is int16 [n, 128, 2]: the words of
-    V that a sentence has, each with its occurrences; (0, 0) fills up. y is
-    uint8 [n, T]: how often a tag is given.
+  x is int16 [n, 128, 2]: the words of V that a sentence has, each with its
+  occurrences; (0, 0) fills up. y is uint8 [n, T]: how often a tag is given.
   """
   word_index = {word.encode(): i for i, word in enumerate(words)}
   tag_index = {tag.encode(): i for i, tag in enumerate(tags)}
@@ -112,19 +105,10 @@ def build_logistic(
     dtype: str,
     sums_fn: Callable[..., tf.Tensor] = layers.weighted_sums,
 ) -> tff.learning.models.FunctionalModel:
-  """Builds the model.
+  """Builds the model with that product; see `task.ModelBuilder`.
 
-  Args:
-    num_words: V.
-    num_tags: T.
-    sum_gradients: Whether gradients are sums over the batch.
-    seed: Seed of the initial weights.
-    dtype: Their dtype.
-    sums_fn: The product, as `layers.weighted_sums`.
-
-  Returns:
-    A model from words int16 [B, 128, 2] to logits [B, T]; labels are uint8
-    [B, T].
+  It maps words int16 [B, 128, 2] to logits [B, T]; labels are uint8 [B, T]. If
+  `sum_gradients`, gradients are sums over the batch.
   """
   return models.build_functional_model(
       apply_fn=functools.partial(_apply_logistic, sums_fn),

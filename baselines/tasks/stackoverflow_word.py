@@ -62,7 +62,6 @@ def build(config: Any) -> task.Task:
       example_accuracy_fn=functools.partial(
           models.sequence_accuracy, ignored=(PAD, other, end)
       ),
-      convolutional=False,
       population=splits.lazy,
       digests=digests,
   )
@@ -102,35 +101,21 @@ def build_lstm(
     rows_fn: Callable[..., tf.Tensor] = layers.rows_of,
     layer_fn: Callable[..., tf.Tensor] = layers.lstm_layer,
 ) -> tff.learning.models.FunctionalModel:
-  """Builds the network.
+  """Builds the network with that lookup and LSTM layer.
 
-  Args:
-    num_words: Words of the vocabulary, V.
-    seed: Seed of the initial weights.
-    dtype: Their dtype.
-    rows_fn: The lookup, as `layers.rows_of`.
-    layer_fn: The LSTM layer, as `layers.lstm_layer`.
-
-  Returns:
-    A model from tokens int32 [B, 20] to logits [B, 20, V + 4]; labels are int32
-    [B, 20].
+  It maps tokens int32 [B, 20] to logits [B, 20, V + 4], of a vocabulary of V
+  words; labels are int32 [B, 20]. See `task.ModelBuilder`.
   """
   num_tokens = num_words + _SPECIAL_TOKENS
-  glorot, zeros = models.glorot_uniform, models.zeros
   tokens = tf.TensorSpec((None, SEQUENCE_LENGTH), tf.int32)
   return models.build_functional_model(
       apply_fn=functools.partial(_apply_lstm, rows_fn, layer_fn),
       weight_spec=(
           ('embedding', (num_tokens, _EMBEDDING),
            models.embedding_uniform),
-          ('lstm/kernel', (_EMBEDDING, 4 * _UNITS), glorot),
-          ('lstm/recurrent_kernel', (_UNITS, 4 * _UNITS),
-           models.orthogonal),
-          ('lstm/bias', (4 * _UNITS,), models.unit_forget_bias),
-          ('dense1/kernel', (_UNITS, _EMBEDDING), glorot),
-          ('dense1/bias', (_EMBEDDING,), zeros),
-          ('dense2/kernel', (_EMBEDDING, num_tokens), glorot),
-          ('dense2/bias', (num_tokens,), zeros),
+          *models.lstm_spec('lstm', _EMBEDDING, _UNITS, models.glorot_uniform),
+          *models.layer_spec('dense1', (_UNITS, _EMBEDDING)),
+          *models.layer_spec('dense2', (_EMBEDDING, num_tokens)),
       ),
       example_loss_fn=models.sequence_loss,
       input_spec=(tokens, tokens),
@@ -145,10 +130,7 @@ def _apply_lstm(
     weights: Sequence[tf.Tensor],
     x: tf.Tensor,
 ) -> tf.Tensor:
-  tokens = tf.transpose(x)
-  # Not `!=`: in the graphs that TFF traces it compares Python objects.
-  mask = tf.not_equal(tokens, PAD)
-  mask = tf.cast(mask, weights[0].dtype)[..., tf.newaxis]
+  tokens, mask = layers.time_major(x, PAD, weights[0].dtype)
   h = rows_fn(weights[0], tokens)
   h = layer_fn(h, mask, *weights[1:4])
   h = tf.tensordot(h, weights[4], 1) + weights[5]

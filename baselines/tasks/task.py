@@ -12,6 +12,8 @@ import tensorflow_federated as tff
 
 from baselines.tasks import clients
 
+# From the seed of the initial weights and their dtype to a model; see
+# `Task.build_model`.
 ModelBuilder = Callable[[int, str], tff.learning.models.FunctionalModel]
 ExampleLossFn = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 ExampleAccuracyFn = Callable[
@@ -54,10 +56,10 @@ class Task:
   model_id: str
   build_model: ModelBuilder
   train: clients.ClientArrays
-  test: Optional[clients.ClientArrays]
   example_loss_fn: ExampleLossFn
-  example_accuracy_fn: Optional[ExampleAccuracyFn]
-  convolutional: bool
+  test: Optional[clients.ClientArrays] = None
+  example_accuracy_fn: Optional[ExampleAccuracyFn] = None
+  convolutional: bool = False
   population: Optional[clients.Population] = None
   build_plain_model: Optional[ModelBuilder] = None
   digests: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -1,6 +1,7 @@
 """Train and test clients from TFF's files, or from its synthetic ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+import functools
 import os
 from typing import Any
 
@@ -46,31 +47,61 @@ def load_splits(
   return read_split(path, spec.train_split), read_split(path, spec.test_split)
 
 
-def read_images(
-    path: str,
-    split: str,
+def load_images(
+    spec: databases.DatabaseSpec,
+    config: Any,
+    dataset: Any,
     *,
     image: tuple[str, tf.io.FixedLenFeature],
     shape: tuple[int, ...],
     dtype: np.dtype,
     convert: Callable[[np.ndarray], np.ndarray] = lambda images: images,
-) -> Split:
-  """Returns the clients of a split whose examples are images with labels.
+) -> tuple[Split, Split]:
+  """Returns both splits of images with labels; see `load_splits`.
 
   Args:
-    path: The database.
-    split: Name of the split.
+    spec: As for `load_splits`.
+    config: As for `load_splits`.
+    dataset: TFF's module, such as `tff.simulation.datasets.emnist`.
     image: Name and kind of the image among the features.
     shape: Of an image as it is kept.
     dtype: Of the images that are kept.
     convert: Maps images as stored, [n, ...], to [n, *shape].
 
   Returns:
-    The clients; x [N, *shape], y int32 [N].
-
-  Raises:
-    ValueError: If the database is damaged.
+    The training and the test clients; x [N, *shape], y int32 [N].
   """
+
+  def make_synthetic():
+    client_data = dataset.get_synthetic()
+    arrays = []
+    for client_id in client_data.client_ids:
+      examples = client_examples(client_data, client_id)
+      images = convert(np.stack([e[image[0]] for e in examples]))
+      labels = np.array([e['label'] for e in examples], np.int32)
+      arrays.append((images.reshape([-1, *shape]).astype(dtype), labels))
+    return clients.from_clients(client_data.client_ids, arrays)
+
+  return load_splits(
+      spec,
+      config,
+      load_data=dataset.load_data,
+      make_synthetic=make_synthetic,
+      read_split=functools.partial(
+          _read_images, image=image, shape=shape, dtype=dtype, convert=convert
+      ),
+  )
+
+
+def client_examples(
+    client_data: Any, client_id: str
+) -> Sequence[Mapping[str, Any]]:
+  """Returns a client's examples as TFF's client data have them, as arrays."""
+  dataset = client_data.create_tf_dataset_for_client(client_id)
+  return list(dataset.as_numpy_iterator())
+
+
+def _read_images(path, split, *, image, shape, dtype, convert) -> Split:
   client_ids, counts = databases.client_counts(path, split)
   offsets = np.cumsum([0] + counts, dtype=np.int64)
   images = np.empty((offsets[-1], *shape), dtype)

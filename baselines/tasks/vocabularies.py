@@ -26,12 +26,7 @@ _CHUNK = 2**20
 
 @dataclasses.dataclass(frozen=True)
 class CountFile:
-  """A file of TFF that says how many users have each word or tag.
-
-  Attributes:
-    name: Its plain name.
-    archive_sha256: The digest of TFF's archive.
-  """
+  """A file of TFF that says how many users have each word or tag."""
 
   name: str
   archive_sha256: str
@@ -74,13 +69,8 @@ TAG_COUNTS = CountFile(
 def check(data_dir: str, file: CountFile, required: bool = True) -> None:
   """Checks that the counts can be read, if they are there.
 
-  Args:
-    data_dir: The folder.
-    file: Which counts.
-    required: Whether they must be there.
-
   Raises:
-    FileNotFoundError: If they must be there and are not.
+    FileNotFoundError: If they are required and not there.
     ValueError: If there is an archive with another digest than TFF's.
   """
   archive = _find(data_dir, file.archive_name)
@@ -108,15 +98,9 @@ def check_archive(file: CountFile, path: str) -> None:
 
 
 def load(data_dir: str, file: CountFile, size: int) -> Vocabulary:
-  """Reads the most frequent words or tags.
+  """Reads the `size` most frequent words or tags, or all if there are fewer.
 
-  Args:
-    data_dir: The folder.
-    file: Which counts.
-    size: How many to take; fewer if the file has fewer.
-
-  Returns:
-    The vocabulary, as `tff.simulation.baselines.stackoverflow` has it.
+  They are those of `tff.simulation.baselines.stackoverflow`.
 
   Raises:
     FileNotFoundError: See `check`.
@@ -138,14 +122,9 @@ def load(data_dir: str, file: CountFile, size: int) -> Vocabulary:
 
 
 def count(owned: Iterable[Iterable[str]], size: int) -> Vocabulary:
-  """Makes the vocabulary from what the users have.
+  """Takes the `size` words or tags that most users have.
 
-  Args:
-    owned: The distinct words or tags of each user.
-    size: How many to take.
-
-  Returns:
-    The `size` that most users have; ties in the order of the alphabet.
+  `owned` are the distinct ones of each user; ties come in alphabetical order.
   """
   counts = collections.Counter()
   for entries in owned:
@@ -188,10 +167,7 @@ def _parse(
 ) -> tuple[str, ...]:
   """Returns the first `size` entries."""
   try:
-    if file == TAG_COUNTS:
-      entries = _tags(stream)
-    else:
-      entries = _words(stream, size)
+    entries = _tags(stream) if file == TAG_COUNTS else _words(stream, size)
   except (ValueError, AttributeError, TypeError) as e:
     raise ValueError(
         f'{path} does not hold counts as {file.name} of TFF does ({e}).'

@@ -1,6 +1,6 @@
 """The network, by parts and whole, and the data are those of TFF's task."""
 
-import types
+import functools
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from baselines.tasks import cifar100
-from tests import sequences
 from tests.tasks import database_cases
+from tests.tasks import references
 
 
 def test_18_layers_with_11227812_parameters():
@@ -53,83 +53,53 @@ def test_squares_of_kernels_and_of_the_last_bias_only():
   )
 
 
+@functools.lru_cache(maxsize=None)  # TFF builds the network each time.
 def _tff_task(**kwargs):
-  # One batch per client: TFF shuffles the batches of a client.
-  spec = tff.simulation.baselines.ClientSpec(
-      num_epochs=1, batch_size=1000, shuffle_buffer_size=1
-  )
   return tff.simulation.baselines.cifar100.create_image_classification_task(
-      spec, **kwargs
+      references.CLIENT_SPEC, **kwargs
   )
 
 
-def _build(data_source, data_dir=None, model='resnet18'):
-  return cifar100.build(types.SimpleNamespace(
-      task='cifar100', model=model, data_source=data_source, data_dir=data_dir,
-      data_seed=None,
-  ))
+_build = functools.lru_cache(maxsize=None)(
+    functools.partial(references.build, 'cifar100')
+)
+
+
+@functools.lru_cache(maxsize=None)
+def _model(name='resnet18', dtype='float32'):
+  return _build(model=name).build_model(5, dtype)
 
 
 @pytest.fixture(name='perturbed', scope='module')
 def _perturbed():
   """The initial weights, moved so that no scale is 1 and no offset 0."""
-  model = _build('synthetic').build_model(5, 'float32')
   generator = np.random.default_rng(2)
   return tuple(
       w + (0.05 * generator.standard_normal(w.shape)).astype(np.float32)
       if w.ndim == 1 else w
-      for w in model.initial_weights[0]
+      for w in _model().initial_weights[0]
   )
 
 
-def _step(model, values, x, y):
-  weights = tuple(map(tf.constant, values))
-
-  @tf.function
-  def step():
-    with tf.GradientTape() as tape:
-      tape.watch(weights)
-      output = model.predict_on_batch((weights, ()), x, training=True)
-      loss = model.loss(output, y)
-    return output, loss, tape.gradient(loss, weights)
-
-  return step()
-
-
 def test_equals_tffs_model_with_its_penalty(perturbed):
-  task = _build('synthetic')
+  task = _build()
   keras = _tff_task(use_synthetic_data=True).model_fn()
-  for variable, value in sequences.pairs(
-      keras.trainable_variables, perturbed
-  ):
-    variable.assign(value)  # Also compares the shapes.
   x, y = (feature[:4] for feature in task.train.features)
   standardized = tf.image.per_image_standardization(x.astype(np.float32))
-
-  @tf.function
-  def reference_step():
-    with tf.GradientTape() as tape:
-      output = keras.forward_pass(
-          (standardized, y.astype(np.int64)), training=True
-      )
-    gradients = tape.gradient(output.loss, keras.trainable_variables)
-    return output.predictions, output.loss, gradients
-
-  model = task.build_model(5, 'float32')
-  output, loss, gradients = _step(model, perturbed, x, y)
-  expected_output, expected_loss, expected = reference_step()
+  output, loss, gradients = references.step(_model(), perturbed, x, y)
+  expected_output, expected_loss, expected = references.tff_step(
+      keras, perturbed, standardized, y.astype(np.int64)
+  )
   # Softmax undoes the shift by the penalty.
   np.testing.assert_allclose(tf.nn.softmax(output), expected_output, atol=1e-6)
   np.testing.assert_allclose(loss, expected_loss, rtol=1e-6)
-  for a, b in sequences.pairs(expected, gradients):
-    np.testing.assert_allclose(b, a, atol=2e-5 * np.abs(a).max())
+  references.assert_close(gradients, expected, rtol=2e-5)
 
 
 def test_penalty_is_a_ten_thousandth_of_the_squares(perturbed):
-  x, y = (feature[:2] for feature in _build('synthetic').train.features)
+  x, y = (feature[:2] for feature in _build().train.features)
   (_, with_penalty, gradients), (_, without, other_gradients) = (
-      _step(_build('synthetic', model=name).build_model(5, 'float32'),
-            perturbed, x, y)
+      references.step(_model(name), perturbed, x, y)
       for name in ('resnet18', 'resnet18_unpenalized')
   )
   penalized = [w for w in perturbed if w.ndim > 1] + [perturbed[-1]]
@@ -146,11 +116,10 @@ def test_penalty_is_a_ten_thousandth_of_the_squares(perturbed):
 
 
 def test_float64_is_the_same_network():
-  task = _build('synthetic')
-  x, y = (feature[:2] for feature in task.train.features)
+  x, y = (feature[:2] for feature in _build().train.features)
   losses = []
   for dtype in ('float32', 'float64'):
-    model = task.build_model(5, dtype)
+    model = _model(dtype=dtype)
     output = model.predict_on_batch(model.initial_weights, x, training=True)
     losses.append(float(model.loss(output, y)))
   assert losses[0] == pytest.approx(losses[1], abs=1e-5)
@@ -161,10 +130,9 @@ def _assert_equal_clients(arrays, reference, train=True):
   client_data = datasets.train_data if train else datasets.test_data
   assert list(arrays.client_ids) == sorted(client_data.client_ids)
   for i in range(0, arrays.num_clients, 4):
-    dataset = datasets.train_preprocess_fn(
-        client_data.create_tf_dataset_for_client(arrays.client_ids[i])
+    expected_x, expected_y = references.examples(
+        reference, arrays.client_ids[i], train
     )
-    expected_x, expected_y = next(dataset.as_numpy_iterator())
     x, y = arrays.take(i)
     assert x.shape == expected_x.shape and x.dtype == np.uint8
     standardized = tf.image.per_image_standardization(x.astype(np.float32))
@@ -173,7 +141,7 @@ def _assert_equal_clients(arrays, reference, train=True):
 
 
 def test_synthetic_data_are_tffs():
-  task = _build('synthetic')
+  task = _build()
   assert task.train.sizes.tolist() == [5, 5]
   _assert_equal_clients(task.train, _tff_task(use_synthetic_data=True))
 
@@ -187,7 +155,7 @@ def test_splits_are_those_of_the_database(tmp_path):
       ]
       for key, numbers in labels.items()
   })
-  task = _build('cache', str(tmp_path))
+  task = references.build('cifar100', 'cache', str(tmp_path))
   for arrays, names, expected in (
       (task.train, ('a', 'b'), [1, 2, 3]), (task.test, ('c',), [4]),
   ):
@@ -198,7 +166,7 @@ def test_splits_are_those_of_the_database(tmp_path):
 
 def test_real_data_equal_tffs(shared_data):
   folder = str(shared_data / 'tff_cache')
-  task = _build('cache', folder)
+  task = references.build('cifar100', 'cache', folder)
   assert task.train.sizes.tolist() == [100] * 13
   assert task.test.sizes.tolist() == [100] * 3
   reference = _tff_task(cache_dir=folder)

@@ -1,40 +1,18 @@
 """The network and the data are those of TFF's EMNIST task."""
 
-import types
-
 import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from baselines.tasks import femnist
-from tests import sequences
 from tests.tasks import database_cases
+from tests.tasks import references
 
 
 def _tff_task(only_digits, **kwargs):
-  # One batch per client: TFF shuffles the batches of a client.
-  spec = tff.simulation.baselines.ClientSpec(
-      num_epochs=1, batch_size=1000, shuffle_buffer_size=1
-  )
   return tff.simulation.baselines.emnist.create_character_recognition_task(
-      spec, model_id='cnn', only_digits=only_digits, **kwargs
+      references.CLIENT_SPEC, model_id='cnn', only_digits=only_digits, **kwargs
   )
-
-
-def _build(name, data_source, data_dir=None):
-  return femnist.build(types.SimpleNamespace(
-      task=name, model='cnn', data_source=data_source, data_dir=data_dir,
-      data_seed=None,
-  ))
-
-
-def _loss_and_gradients(predict, weights, loss_fn, y):
-  with tf.GradientTape() as tape:
-    tape.watch(weights)
-    output = predict()
-    loss = loss_fn(output, y)
-  return output, loss, tape.gradient(loss, weights)
 
 
 @pytest.mark.parametrize(
@@ -42,40 +20,27 @@ def _loss_and_gradients(predict, weights, loss_fn, y):
     [('emnist_digits', 10, 1_663_370), ('femnist', 62, 1_690_046)],
 )
 def test_equals_tffs_model(name, num_classes, size):
-  task = _build(name, 'synthetic')
+  task = references.build(name, 'synthetic')
   model = task.build_model(5, 'float32')
   values = model.initial_weights[0]
   assert sum(v.size for v in values) == size
   reference = _tff_task(name == 'emnist_digits', use_synthetic_data=True)
   keras = reference.model_fn()
   assert model.input_spec == keras.input_spec
-  for variable, value in sequences.pairs(keras.trainable_variables, values):
-    variable.assign(value)
   generator = np.random.default_rng(0)
   x = generator.random((20, 28, 28, 1), np.float32)
   y = generator.integers(0, num_classes, 20).astype(np.int32)
-
-  @tf.function
-  def reference_step():
-    with tf.GradientTape() as tape:
-      output = keras.forward_pass((x, y), training=True)
-    gradients = tape.gradient(output.loss, keras.trainable_variables)
-    return output.predictions, output.loss, gradients
-
-  weights = tuple(map(tf.constant, values))
-  logits, loss, gradients = _loss_and_gradients(
-      lambda: model.predict_on_batch((weights, ()), x, training=True),
-      weights, model.loss, y,
+  logits, loss, gradients = references.step(model, values, x, y)
+  expected_output, expected_loss, expected = references.tff_step(
+      keras, values, x, y
   )
-  expected_output, expected_loss, expected = reference_step()
   np.testing.assert_allclose(tf.nn.softmax(logits), expected_output, atol=1e-6)
   np.testing.assert_allclose(loss, expected_loss, rtol=1e-6)
-  for a, b in sequences.pairs(expected, gradients):
-    np.testing.assert_allclose(b, a, atol=1e-5 * np.abs(a).max())
+  references.assert_close(gradients, expected, rtol=1e-5)
 
 
 def test_float64_is_the_same_network():
-  task = _build('emnist_digits', 'synthetic')
+  task = references.build('emnist_digits', 'synthetic')
   x, y = task.train.features
   losses = []
   for dtype in ('float32', 'float64'):
@@ -86,26 +51,13 @@ def test_float64_is_the_same_network():
 
 
 def test_synthetic_data_are_tffs():
-  task = _build('femnist', 'synthetic')
+  task = references.build('femnist', 'synthetic')
   client_data = tff.simulation.datasets.emnist.get_synthetic()
   assert list(task.train.client_ids) == client_data.client_ids
   assert task.train.sizes.tolist() == [10, 10]
-  _assert_equal_clients(task.train, _tff_task(False, use_synthetic_data=True))
-
-
-def _assert_equal_clients(arrays, reference, train=True):
-  datasets = reference.datasets
-  client_data = datasets.train_data if train else datasets.test_data
-  assert list(arrays.client_ids) == sorted(client_data.client_ids)
-  for i in range(0, arrays.num_clients, 5):
-    dataset = datasets.train_preprocess_fn(
-        client_data.create_tf_dataset_for_client(arrays.client_ids[i])
-    )
-    expected_x, expected_y = next(dataset.as_numpy_iterator())
-    x, y = arrays.take(i)
-    assert x.dtype == expected_x.dtype and y.dtype == expected_y.dtype
-    np.testing.assert_array_equal(x, expected_x)
-    np.testing.assert_array_equal(y, expected_y)
+  references.assert_equal_clients(
+      task.train, _tff_task(False, use_synthetic_data=True)
+  )
 
 
 @pytest.mark.parametrize(
@@ -114,12 +66,12 @@ def _assert_equal_clients(arrays, reference, train=True):
 )
 def test_real_data_equal_tffs(shared_data, name, train_size, test_size):
   folder = str(shared_data / 'tff_cache')
-  task = _build(name, 'cache', folder)
+  task = references.build(name, 'cache', folder)
   reference = _tff_task(name == 'emnist_digits', cache_dir=folder)
   assert task.train.sizes.sum() == train_size
   assert task.test.sizes.sum() == test_size
-  _assert_equal_clients(task.train, reference)
-  _assert_equal_clients(task.test, reference, train=False)
+  references.assert_equal_clients(task.train, reference, step=5)
+  references.assert_equal_clients(task.test, reference, train=False, step=5)
 
 
 @pytest.mark.parametrize('name, train, test', [
@@ -137,7 +89,7 @@ def test_splits_are_those_of_the_database(tmp_path, name, train, test):
       ]
       for key, numbers in labels.items()
   })
-  task = _build(name, 'cache', str(tmp_path))
+  task = references.build(name, 'cache', str(tmp_path))
   for arrays, expected in ((task.train, train), (task.test, test)):
     x, y = arrays.features
     assert y.tolist() == (64 * x[:, 5, 7, 0]).tolist() == expected
@@ -147,7 +99,7 @@ def test_splits_are_those_of_the_database(tmp_path, name, train, test):
 
 
 def test_paper_is_one_and_ink_is_zero(shared_data):
-  x, _ = _build(
+  x, _ = references.build(
       'emnist_digits', 'cache', str(shared_data / 'tff_cache')
   ).train.features
   assert x.min() == 0.0 and x.max() == 1.0
@@ -157,5 +109,5 @@ def test_paper_is_one_and_ink_is_zero(shared_data):
 def test_download_of_a_present_file_needs_no_network(shared_data, tmp_path):
   for file in (shared_data / 'tff_cache').glob('emnist_all.sqlite'):
     (tmp_path / file.name).symlink_to(file)
-  task = _build('femnist', 'download', str(tmp_path))
+  task = references.build('femnist', 'download', str(tmp_path))
   assert task.train.num_clients == 9

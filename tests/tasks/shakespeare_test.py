@@ -3,8 +3,6 @@
 The network and the data are those of TFF's Shakespeare task.
 """
 
-import types
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -14,6 +12,7 @@ from baselines.tasks import models
 from baselines.tasks import shakespeare
 from tests import sequences as sequences_lib
 from tests.tasks import database_cases
+from tests.tasks import references
 
 
 def test_vocabulary():
@@ -70,20 +69,9 @@ def test_bytes_beyond_ascii_are_out_of_vocabulary():
 
 
 def _tff_task(**kwargs):
-  # One batch per client: TFF shuffles the batches of a client.
-  spec = tff.simulation.baselines.ClientSpec(
-      num_epochs=1, batch_size=2000, shuffle_buffer_size=1
-  )
   return tff.simulation.baselines.shakespeare.create_character_prediction_task(
-      spec, **kwargs
+      references.CLIENT_SPEC, **kwargs
   )
-
-
-def _build(data_source, data_dir=None):
-  return shakespeare.build(types.SimpleNamespace(
-      task='shakespeare', model='lstm', data_source=data_source,
-      data_dir=data_dir, data_seed=None,
-  ))
 
 
 def _padded_batch():
@@ -107,35 +95,13 @@ def test_equals_tffs_model(dtype):
       2 * v + 0.02 * np.random.default_rng(1).standard_normal(v.shape)
       for v in values
   )
-  for variable, value in sequences_lib.pairs(keras.trainable_variables, values):
-    variable.assign(value)
+  values = [v.astype(np.float32) for v in values]
   x, y = _padded_batch()
-
-  @tf.function
-  def reference_step():
-    with tf.GradientTape() as tape:
-      output = keras.forward_pass((x, y), training=True)
-    gradients = tape.gradient(output.loss, keras.trainable_variables)
-    return output.predictions, output.loss, [
-        tf.convert_to_tensor(g) for g in gradients
-    ]
-
-  model = shakespeare.build_lstm(5, dtype)
-  weights = tuple(tf.constant(v.astype(np.float32), dtype) for v in values)
-
-  @tf.function
-  def step():
-    with tf.GradientTape() as tape:
-      tape.watch(weights)
-      output = model.predict_on_batch((weights, ()), x, training=True)
-      loss = model.loss(output, y)
-    return output, loss, tape.gradient(loss, weights)
-
-  for expected, found in sequences_lib.pairs(reference_step(), step()):
-    for a, b in sequences_lib.pairs(
-        tf.nest.flatten(expected), tf.nest.flatten(found)
-    ):
-      np.testing.assert_allclose(b, a, atol=1e-5 * np.abs(a).max())
+  found = references.step(
+      shakespeare.build_lstm(5, dtype), [v.astype(dtype) for v in values], x, y
+  )
+  expected = references.tff_step(keras, values, x, y)
+  references.assert_close(found, expected, rtol=1e-5)
 
 
 def test_padding_counts_in_the_loss_and_not_in_the_accuracy():
@@ -154,7 +120,7 @@ def test_padding_counts_in_the_loss_and_not_in_the_accuracy():
 
 
 def test_accuracy_equals_tffs_metric():
-  task = _build('synthetic')
+  task = references.build('shakespeare')
   keras = _tff_task(use_synthetic_data=True).model_fn()
   x, y = task.train.features
   output = keras.forward_pass((x, y), training=False)
@@ -166,26 +132,11 @@ def test_accuracy_equals_tffs_metric():
   )
 
 
-def _assert_equal_clients(arrays, reference, train, step):
-  datasets = reference.datasets
-  client_data = datasets.train_data if train else datasets.test_data
-  assert sorted(arrays.client_ids) == sorted(client_data.client_ids)
-  for i in range(0, arrays.num_clients, step):
-    dataset = datasets.train_preprocess_fn(
-        client_data.create_tf_dataset_for_client(arrays.client_ids[i])
-    )
-    expected_x, expected_y = next(dataset.as_numpy_iterator())
-    x, y = arrays.take(i)
-    assert x.dtype == expected_x.dtype and y.dtype == expected_y.dtype
-    np.testing.assert_array_equal(x, expected_x)
-    np.testing.assert_array_equal(y, expected_y)
-
-
 def test_synthetic_data_are_tffs():
-  task = _build('synthetic')
+  task = references.build('shakespeare')
   assert task.train.num_clients == 3
-  _assert_equal_clients(
-      task.train, _tff_task(use_synthetic_data=True), train=True, step=1
+  references.assert_equal_clients(
+      task.train, _tff_task(use_synthetic_data=True)
   )
 
 
@@ -198,7 +149,7 @@ def test_splits_are_those_of_the_database(tmp_path):
       key: [database_cases.example(snippets=[s]) for s in snippets]
       for key, snippets in speeches.items()
   })
-  task = _build('cache', str(tmp_path))
+  task = references.build('shakespeare', 'cache', str(tmp_path))
   for arrays, names, expected in (
       (task.train, ('a', 'b'), [b'to be', b'or', b'not']),
       (task.test, ('a', 'c'), [b'to', b'be']),
@@ -214,14 +165,14 @@ def test_splits_are_those_of_the_database(tmp_path):
 
 def test_real_data_equal_tffs(shared_data):
   folder = str(shared_data / 'tff_cache')
-  task = _build('cache', folder)
+  task = references.build('shakespeare', 'cache', folder)
   reference = _tff_task(cache_dir=folder)
   assert task.train.num_clients == task.test.num_clients == 1122
   assert len(task.train.features[0]) == 61_355
-  _assert_equal_clients(task.train, reference, train=True, step=100)
-  _assert_equal_clients(task.test, reference, train=False, step=250)
+  references.assert_equal_clients(task.train, reference, step=100)
+  references.assert_equal_clients(task.test, reference, train=False, step=250)
 
 
 def test_features_share_memory():
-  x, y = _build('synthetic').train.features
+  x, y = references.build('shakespeare').train.features
   assert np.shares_memory(x, y)

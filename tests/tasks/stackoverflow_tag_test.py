@@ -10,35 +10,16 @@ import tensorflow_federated as tff
 
 from baselines.tasks import stackoverflow_data
 from baselines.tasks import stackoverflow_tag
-from tests import sequences
 from tests.tasks import database_cases
+from tests.tasks import references
 
 _tff = tff.simulation.datasets.stackoverflow
 
 
 def _tff_task(**kwargs):
-  # One batch per client: TFF shuffles the batches of a client.
-  spec = tff.simulation.baselines.ClientSpec(
-      num_epochs=1, batch_size=5000, shuffle_buffer_size=1
-  )
   return tff.simulation.baselines.stackoverflow.create_tag_prediction_task(
-      spec, **kwargs
+      references.CLIENT_SPEC, **kwargs
   )
-
-
-def _build(data_source='synthetic', data_dir=None, model='logistic'):
-  return stackoverflow_tag.build(types.SimpleNamespace(
-      task='stackoverflow_tag', model=model, data_source=data_source,
-      data_dir=data_dir, data_seed=None,
-  ))
-
-
-def _tff_examples(reference, client_id):
-  datasets = reference.datasets
-  dataset = datasets.train_preprocess_fn(
-      datasets.train_data.create_tf_dataset_for_client(client_id)
-  )
-  return next(dataset.as_numpy_iterator())
 
 
 def _bag(x, num_words):
@@ -59,15 +40,18 @@ def _assert_equal_examples(found, expected):
 
 
 def test_synthetic_data_are_tffs():
-  task, reference = _build(), _tff_task(use_synthetic_data=True)
+  task = references.build('stackoverflow_tag')
+  reference = _tff_task(use_synthetic_data=True)
   assert task.train.num_clients == 3
   for i, name in enumerate(task.train.client_ids):
-    _assert_equal_examples(task.train.take(i), _tff_examples(reference, name))
+    _assert_equal_examples(
+        task.train.take(i), references.examples(reference, name)
+    )
 
 
 def test_splits_are_those_of_the_database(tmp_path):
   database_cases.write_posts(tmp_path)
-  task = _build('cache_counted', str(tmp_path))
+  task = references.build('stackoverflow_tag', 'cache_counted', str(tmp_path))
   assert task.population.client_ids == ('a', 'b')
   # Words are cat, the and dog, tags are java and sql.
   for arrays, names, words, tags in (
@@ -85,7 +69,7 @@ def test_splits_are_those_of_the_database(tmp_path):
 
 def test_real_data_equal_tffs(shared_data, monkeypatch):
   folder = str(shared_data / 'tff_cache')
-  task = _build('cache', folder)
+  task = references.build('stackoverflow_tag', 'cache', folder)
   words, tags, digests = stackoverflow_data.load_vocabularies(
       types.SimpleNamespace(
           task='stackoverflow_tag', data_source='cache', data_dir=folder
@@ -101,7 +85,7 @@ def test_real_data_equal_tffs(shared_data, monkeypatch):
   assert task.population.num_clients == task.train.num_clients == 89
   for i in range(0, 89, 11):
     arrays = task.population.load(np.array([i]))
-    expected = _tff_examples(reference, arrays.client_ids[0])
+    expected = references.examples(reference, arrays.client_ids[0])
     _assert_equal_examples(arrays.features, expected)
     np.testing.assert_array_equal(arrays.features[0], task.train.take(i)[0])
 
@@ -117,10 +101,11 @@ def test_odd_sentences_are_encoded_as_by_tff(monkeypatch):
       )
   })
   monkeypatch.setattr(_tff, 'get_synthetic', lambda: data)
-  expected = _tff_examples(_tff_task(use_synthetic_data=True), 'a')
+  expected = references.examples(_tff_task(use_synthetic_data=True), 'a')
   assert not expected[0][0].any() and not expected[0][2].any()
   assert expected[1].max() == 2
-  _assert_equal_examples(_build().train.take(0), expected)
+  task = references.build('stackoverflow_tag')
+  _assert_equal_examples(task.train.take(0), expected)
 
 
 def test_words_beyond_128_different_ones_are_left_out():
@@ -146,43 +131,23 @@ def _weights(num_words, num_tags):
   )
 
 
-def _step(model, values, x, y):
-  weights = tuple(map(tf.constant, values))
-  with tf.GradientTape() as tape:
-    tape.watch(weights)
-    output = model.predict_on_batch((weights, ()), x, training=True)
-    loss = model.loss(output, y)
-  gradients = map(tf.convert_to_tensor, tape.gradient(loss, weights))
-  return output, loss, tuple(gradients)
-
-
 @pytest.mark.parametrize('model_id, factor', [('logistic', 8),
                                               ('logistic_sum', 1)])
 def test_equals_tffs_model_whose_loss_is_a_sum(model_id, factor):
-  task = _build(model=model_id)
+  task = references.build('stackoverflow_tag', model=model_id)
   keras = _tff_task(use_synthetic_data=True).model_fn()
   values = _weights(60, 20)
-  for variable, value in sequences.pairs(keras.trainable_variables, values):
-    variable.assign(value)
   x, y = task.train.features  # 8 examples.
-  batch = _bag(x, 60).astype(np.float32), y.astype(np.float32)
-
-  @tf.function
-  def reference_step():
-    with tf.GradientTape() as tape:
-      output = keras.forward_pass(batch, training=True)
-    gradients = tape.gradient(output.loss, keras.trainable_variables)
-    return output.predictions, output.loss, gradients
-
-  output, loss, gradients = _step(
+  output, loss, gradients = references.step(
       task.build_model(1, 'float32'), values, x, y
   )
-  expected_output, expected_loss, expected = reference_step()
+  expected_output, expected_loss, expected = references.tff_step(
+      keras, values, _bag(x, 60).astype(np.float32), y.astype(np.float32)
+  )
   np.testing.assert_allclose(tf.sigmoid(output), expected_output, atol=1e-6)
   # The loss is a mean over the batch whatever the gradients are.
   np.testing.assert_allclose(8 * loss, expected_loss, rtol=1e-6)
-  for a, b in sequences.pairs(expected, gradients):
-    np.testing.assert_allclose(factor * b, a, atol=1e-5 * np.abs(a).max())
+  references.assert_close([factor * g for g in gradients], expected, rtol=1e-5)
 
 
 def test_sum_of_gradients_is_exact_also_for_short_batches():
@@ -197,7 +162,7 @@ def test_sum_of_gradients_is_exact_also_for_short_batches():
 
 
 def test_recall_equals_tffs_metric():
-  task = _build()
+  task = references.build('stackoverflow_tag')
   keras = _tff_task(use_synthetic_data=True).model_fn()
   values = _weights(60, 20)
   for variable, value in zip(keras.trainable_variables, values):
@@ -218,10 +183,12 @@ def test_recall_equals_tffs_metric():
 
 
 def test_example_without_words_gives_the_bias_and_no_nan():
-  task = _build()
+  task = references.build('stackoverflow_tag')
   values = _weights(60, 20)
   x, y = np.zeros((2, 128, 2), np.int16), task.train.features[1][:2]
-  output, _, gradients = _step(task.build_model(1, 'float32'), values, x, y)
+  output, _, gradients = references.step(
+      task.build_model(1, 'float32'), values, x, y
+  )
   np.testing.assert_array_equal(output, [values[1]] * 2)
   assert not gradients[0].numpy().any()
   assert np.isfinite(gradients[1]).all()

@@ -1,7 +1,6 @@
 """Tokens and network are those of TFF's next-word prediction."""
 
 import collections
-import types
 
 import numpy as np
 import pytest
@@ -12,39 +11,28 @@ from baselines.tasks import stackoverflow_data
 from baselines.tasks import stackoverflow_word
 from tests import sequences
 from tests.tasks import database_cases
+from tests.tasks import references
 
 _tff = tff.simulation.datasets.stackoverflow
 
 
 def _tff_task(**kwargs):
-  # One batch per client: TFF shuffles the batches of a client.
-  spec = tff.simulation.baselines.ClientSpec(
-      num_epochs=1, batch_size=5000, shuffle_buffer_size=1
-  )
   return tff.simulation.baselines.stackoverflow.create_word_prediction_task(
-      spec, **kwargs
+      references.CLIENT_SPEC, **kwargs
   )
-
-
-def _build(data_source='synthetic', data_dir=None):
-  return stackoverflow_word.build(types.SimpleNamespace(
-      task='stackoverflow_word', model='lstm', data_source=data_source,
-      data_dir=data_dir, data_seed=None,
-  ))
 
 
 def _assert_equal_examples(found, reference, client_id):
-  datasets = reference.datasets
-  dataset = datasets.train_preprocess_fn(
-      datasets.train_data.create_tf_dataset_for_client(client_id)
-  )
-  for a, b in sequences.pairs(next(dataset.as_numpy_iterator()), found):
+  for a, b in sequences.pairs(
+      references.examples(reference, client_id), found
+  ):
     assert b.dtype == np.int32
     np.testing.assert_array_equal(b, a)
 
 
 def test_synthetic_data_are_tffs():
-  task, reference = _build(), _tff_task(use_synthetic_data=True)
+  task = references.build('stackoverflow_word')
+  reference = _tff_task(use_synthetic_data=True)
   assert task.train.sizes.tolist() == [3, 3, 2]
   for i, name in enumerate(task.train.client_ids):
     _assert_equal_examples(task.train.take(i), reference, name)
@@ -52,7 +40,7 @@ def test_synthetic_data_are_tffs():
 
 def test_splits_are_those_of_the_database(tmp_path):
   database_cases.write_posts(tmp_path)
-  task = _build('cache_counted', str(tmp_path))
+  task = references.build('stackoverflow_word', 'cache_counted', str(tmp_path))
   assert task.population.client_ids == ('a', 'b')
   # 0 is padding, 1 to 3 are cat, the and dog, 5 and 6 are around a sentence.
   for arrays, names, expected in (
@@ -66,7 +54,7 @@ def test_splits_are_those_of_the_database(tmp_path):
 
 def test_real_data_equal_tffs(shared_data, monkeypatch):
   folder = str(shared_data / 'tff_cache')
-  task = _build('cache', folder)
+  task = references.build('stackoverflow_word', 'cache', folder)
   with open(f'{folder}/datasets/stackoverflow.word_count') as file:
     words = [line.split()[0] for line in file][:10_000]
   # TFF takes no file but its own.
@@ -95,7 +83,8 @@ def test_odd_sentences_are_encoded_as_by_tff(monkeypatch):
   })
   monkeypatch.setattr(_tff, 'get_synthetic', lambda: data)
   reference = _tff_task(use_synthetic_data=True)
-  _assert_equal_examples(_build().train.take(0), reference, 'a')
+  task = references.build('stackoverflow_word')
+  _assert_equal_examples(task.train.take(0), reference, 'a')
 
 
 def test_tokens():
@@ -123,7 +112,7 @@ def _padded_batch():
 
 @pytest.mark.parametrize('dtype', ['float32', 'float64'])
 def test_equals_tffs_model(dtype):
-  task = _build()
+  task = references.build('stackoverflow_word')
   keras = _tff_task(use_synthetic_data=True).model_fn()
   # Larger than the initial weights, so that no gradient is negligible.
   generator = np.random.default_rng(1)
@@ -131,43 +120,18 @@ def test_equals_tffs_model(dtype):
       (2 * v + 0.02 * generator.standard_normal(v.shape)).astype(np.float32)
       for v in task.build_model(5, 'float32').initial_weights[0]
   )
-  for variable, value in sequences.pairs(keras.trainable_variables, values):
-    variable.assign(value)
   x, y = _padded_batch()
-
-  @tf.function
-  def reference_step():
-    with tf.GradientTape() as tape:
-      output = keras.forward_pass(
-          (x.astype(np.int64), y.astype(np.int64)), training=True
-      )
-    gradients = tape.gradient(output.loss, keras.trainable_variables)
-    return output.predictions, output.loss, [
-        tf.convert_to_tensor(g) for g in gradients
-    ]
-
-  model = task.build_model(5, dtype)
-  weights = tuple(tf.constant(v, dtype) for v in values)
-
-  @tf.function
-  def step():
-    with tf.GradientTape() as tape:
-      tape.watch(weights)
-      output = model.predict_on_batch((weights, ()), x, training=True)
-      loss = model.loss(output, y)
-    gradients = map(tf.convert_to_tensor, tape.gradient(loss, weights))
-    return output, loss, tuple(gradients)
-
-  for expected, found in sequences.pairs(reference_step(), step()):
-    for a, b in sequences.pairs(
-        tf.nest.flatten(expected), tf.nest.flatten(found)
-    ):
-      assert np.isfinite(b).all()
-      np.testing.assert_allclose(b, a, atol=1e-5 * np.abs(a).max())
+  found = references.step(
+      task.build_model(5, dtype), [v.astype(dtype) for v in values], x, y
+  )
+  expected = references.tff_step(
+      keras, values, x.astype(np.int64), y.astype(np.int64)
+  )
+  references.assert_close(found, expected, rtol=1e-5)
 
 
 def test_accuracy_equals_tffs_metric():
-  task = _build()
+  task = references.build('stackoverflow_word')
   keras = _tff_task(use_synthetic_data=True).model_fn()
   x, y = task.train.features
   output = keras.forward_pass(

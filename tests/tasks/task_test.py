@@ -1,7 +1,7 @@
 """What every task must do, for each of its models."""
 
 import dataclasses
-import types
+import functools
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from baselines.tasks import clients
 from baselines.tasks import registry
+from tests.tasks import references
 from tff_localupdate import execution
 from tff_localupdate import server_optimizers
 from tff_localupdate import theta
@@ -32,17 +33,19 @@ _NETWORKS = [
 _RATES = {
     'cifar100': 0.01, 'stackoverflow_tag': 5.0, 'stackoverflow_word': 0.5,
 }
-_tasks = {}
 
 
+@functools.lru_cache(maxsize=None)
 def _task(name, model):
   """Builds each task once: it is only read."""
-  if (name, model) not in _tasks:
-    source = registry.task_entry(name).data_sources[0]
-    _tasks[name, model] = registry.build_task(types.SimpleNamespace(
-        task=name, model=model, data_source=source, data_dir=None, data_seed=0,
-    ))
-  return _tasks[name, model]
+  source = registry.task_entry(name).data_sources[0]
+  return references.build(name, source, model=model, data_seed=0)
+
+
+@functools.lru_cache(maxsize=None)
+def _model(name, model, dtype='float32'):
+  """Builds each model once: it holds no variables."""
+  return _task(name, model).build_model(1, dtype)
 
 
 def _batch(task, size):
@@ -65,7 +68,7 @@ def test_entry_is_true(name, model_id):
 @pytest.mark.parametrize('dtype', ['float32', 'float64'])
 def test_model_takes_the_data_and_gives_the_dtype(name, model_id, dtype):
   task = _task(name, model_id)
-  model = task.build_model(1, dtype)
+  model = _model(name, model_id, dtype)
   for arrays in filter(None, (task.train, task.test)):
     for feature, spec in zip(arrays.features, model.input_spec):
       found = tf.TensorSpec(feature.shape, feature.dtype)
@@ -88,7 +91,7 @@ def test_model_is_the_same_in_a_graph_of_tff(name, model_id):
   # TFF traces in graphs of TensorFlow 1, where some operators of tensors, as
   # `==`, mean something else. The first examples of Shakespeare are padded.
   task = _task(name, model_id)
-  model = task.build_model(1, 'float32')
+  model = _model(name, model_id)
   x, y = _batch(task, 3)
 
   def loss(x, y):
@@ -116,7 +119,7 @@ def test_weights_are_a_function_of_the_seed(name, model_id):
 @pytest.mark.parametrize('name, model_id', _CASES)
 def test_example_alone_and_among_others_gives_the_same_output(name, model_id):
   task = _task(name, model_id)
-  model = task.build_model(1, 'float32')
+  model = _model(name, model_id)
   x, _ = _batch(task, 7)
   together = model.predict_on_batch(model.initial_weights, x, training=True)
   for i in range(0, len(x), 3):
@@ -127,9 +130,9 @@ def test_example_alone_and_among_others_gives_the_same_output(name, model_id):
 
 
 @pytest.mark.parametrize('name, model_id', _NETWORKS)
-def test_thirty_steps_on_one_batch_halve_the_loss(name, model_id):
+def test_at_most_thirty_steps_on_one_batch_halve_the_loss(name, model_id):
   task = _task(name, model_id)
-  model = task.build_model(1, 'float32')
+  model = _model(name, model_id)
   x, y = _batch(task, 20)
   # Adam, because the networks need other rates than one another otherwise.
   rate = 0.1 if name in _LINEAR or model_id in _LINEAR else 0.002
@@ -158,7 +161,9 @@ def test_thirty_steps_on_one_batch_halve_the_loss(name, model_id):
         weights, first, second, tf.constant(float(count))
     )
     losses.append(float(loss))
-  assert losses[-1] < losses[0] / 2
+    if losses[-1] < losses[0] / 2:
+      return
+  raise AssertionError(losses)
 
 
 def test_population_is_what_is_evaluated_unless_another_is_given():
@@ -178,7 +183,7 @@ def test_population_is_what_is_evaluated_unless_another_is_given():
 def test_two_rounds_of_local_update_lower_the_loss(name, model_id):
   task = _task(name, model_id)
   local_update = process.build_local_update(
-      task.build_model(1, 'float32'),
+      _model(name, model_id),
       theta=theta.parse_theta('1:2'),
       batch_size=2,
       client_learning_rate=_RATES[name],

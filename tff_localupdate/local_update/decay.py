@@ -55,9 +55,7 @@ class LocalUpdateDecayMetrics(NamedTuple):
 class LocalUpdateDecayProcess(rates_lib.WrappedProcess):
   """A process whose rates decay; see `build_local_update_decay`.
 
-  `initialize` and `next` are TFF computations. The other methods do for a
-  `LocalUpdateDecayState` what those of the process inside do for its state. New
-  rates set this way leave window and counters as they are.
+  New rates that are set leave window and counters as they are.
   """
 
 
@@ -120,9 +118,6 @@ def build_local_update_decay(
     min_client_learning_rate: The floor of gamma; the callback's rule only.
     min_server_learning_rate: The floor of eta; the callback's rule only.
 
-  Returns:
-    The process.
-
   Raises:
     TypeError: If `process` or a rule is not of its type.
     ValueError: If `process` changes its rates itself, or any other argument is
@@ -138,9 +133,7 @@ def build_local_update_decay(
   loss_fn = rates_lib.find_loss if loss_fn is None else loss_fn
 
   def add_plateaus(process_state):
-    return LocalUpdateDecayState(
-        process_state, plateau.initial_states(decays)
-    )
+    return LocalUpdateDecayState(process_state, plateau.initial_states(decays))
 
   def decay_rates(state, process_state, metrics):
     hparams = process.get_hparams(process_state)
@@ -156,32 +149,21 @@ def build_local_update_decay(
     new_hparams = tf.nest.map_structure(
         lambda new, old: tf.where(any_decays, new, old), new_hparams, hparams
     )
-    return (
-        LocalUpdateDecayState(
-            process.set_hparams(process_state, new_hparams),
-            tuple(result.state for result in results),
-        ),
-        _metrics(metrics, loss, results, used),
+    new_state = LocalUpdateDecayState(
+        process.set_hparams(process_state, new_hparams),
+        tuple(result.state for result in results),
+    )
+    return new_state, LocalUpdateDecayMetrics(
+        process=metrics,
+        loss=tf.cast(loss, tf.float64),
+        average_loss=results[0].average_loss,
+        client_learning_rate=used[0],
+        server_learning_rate=used[1],
+        client_decays=results[0].state.num_decays,
+        server_decays=results[-1].state.num_decays,
     )
 
   initialize, next_fn = rates_lib.build_computations(
       process, state_type, metrics_type, add_plateaus, decay_rates
   )
   return LocalUpdateDecayProcess(initialize, next_fn, process)
-
-
-def _metrics(
-    metrics: Any,
-    loss: tf.Tensor,
-    results: list[plateau.PlateauResult],
-    rates: tuple[tf.Tensor, tf.Tensor],
-) -> LocalUpdateDecayMetrics:
-  return LocalUpdateDecayMetrics(
-      process=metrics,
-      loss=tf.cast(loss, tf.float64),
-      average_loss=results[0].average_loss,
-      client_learning_rate=rates[0],
-      server_learning_rate=rates[1],
-      client_decays=results[0].state.num_decays,
-      server_decays=results[-1].state.num_decays,
-  )

@@ -41,9 +41,6 @@ def draw_epochs(
     batch_size: B; the last batch of each epoch has what is left.
     num_padded_steps: K_max.
 
-  Returns:
-    The `EpochDraws`.
-
   Raises:
     ValueError: If a number is out of its range, or K_max is below K_i.
   """

@@ -48,27 +48,17 @@ def build_local_update_epochs(
   norm of q^i grows with K_i: in a mean with equal weights, clients count by
   their number of steps.
 
+  Takes the arguments of `process.build_local_update`, and raises its errors,
+  but for these.
+
   Args:
-    model: The model; its loss is the mean over a batch of any size.
+    model: The model; its loss is the mean over a batch of any size, which its
+      input spec has to leave open.
     num_padded_steps: K_max, at least the K_i of every client.
-    batch_size: B.
-    client_learning_rate: The initial gamma, finite and not negative.
-    server_optimizer: The server optimizer, with the initial eta.
-    aggregator: How the mean over the clients is taken; None is
-      `tff.aggregators.UnweightedMeanFactory()`.
     loss_before_training: Over which examples a client's loss at x_t is taken:
       `drawn`, those of all batches, which is f_i(x_t) itself, at the cost of a
       forward pass; `first_batch`, those of its first step, which costs nothing.
     local_steps: Other ways to take the local steps; step factors are K_max.
-
-  Returns:
-    The process.
-
-  Raises:
-    TypeError: If `model`, `server_optimizer`, `aggregator` or `local_steps` is
-      not of its type.
-    ValueError: If any other argument is out of its range, or the input spec of
-      the model does not leave the batch size open.
   """
   arguments.check_choice(
       'loss_before_training', loss_before_training, ('drawn', 'first_batch')

@@ -36,23 +36,7 @@ def build_local_update_learning_process(
   metrics are a `server_step.LocalUpdateState` and `LocalUpdateMetrics`, the
   hyperparameters `client_learning_rate` and `server_learning_rate`.
 
-  Args:
-    model: The model; its loss is the mean over a batch.
-    theta: The Theta weights.
-    client_learning_rate: The initial gamma, finite and not negative.
-    server_optimizer: The server optimizer, with the initial eta.
-    aggregator: How the mean over the clients is taken; None is
-      `tff.aggregators.UnweightedMeanFactory()`.
-    local_steps: Other ways to take the local steps; None is the paper's.
-
-  Returns:
-    The `tff.learning.templates.LearningProcess`.
-
-  Raises:
-    TypeError: If `model`, `theta`, `server_optimizer`, `aggregator` or
-      `local_steps` is not of its type.
-    ValueError: If `client_learning_rate` is out of its range, or the factors of
-      `local_steps` are not K(Theta).
+  Takes the arguments of `process.build_local_update`, and raises its errors.
   """
   arguments.check_type('theta', theta, theta_lib.Theta)
   local_steps = local_steps_lib.checked(local_steps, theta.num_steps)

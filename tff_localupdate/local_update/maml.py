@@ -104,10 +104,9 @@ def maml_gradient_and_first_loss(
     product = hessian_product(
         loss_fn, points(step), inner_loop.batch_at(batches, step), gradient
     )
-    gradient = tf.nest.map_structure(
+    return step, tf.nest.map_structure(
         lambda q, h: q - gamma * h, gradient, product
     )
-    return step, gradient
 
   _, gradient = tf.while_loop(
       lambda step, _: step > 0,
@@ -123,15 +122,8 @@ def hessian_product(
 ) -> Any:
   """Returns H v, with H the Hessian of the loss of a batch.
 
-  Args:
-    loss_fn: As for `maml_gradient`.
-    weights: Where the Hessian is taken, a structure of tensors.
-    batch: The batch.
-    vector: v, of the same structure.
-
-  Returns:
-    H v, of the same structure; 0 where the gradient does not depend on a
-    weight.
+  `weights`, where the Hessian is taken, v = `vector` and the result have one
+  structure; the result is 0 where the gradient does not depend on a weight.
   """
   # The derivative of <gradient, v> with v held fixed is H v: one backward pass
   # over the gradient's own graph, of the cost of a few gradients.
@@ -154,20 +146,16 @@ def _take_steps(
     gamma: tf.Tensor,
     num_steps: int,
 ) -> tuple[Any, Callable[[tf.Tensor], Any], tf.Tensor]:
-  """Takes K steps of SGD.
+  """Returns x_{K+1}, a function from k - 1 to x_k, the loss of S_1 at x_1."""
 
-  Returns:
-    x_{K+1}; a function from k - 1 to x_k; and the loss of S_1 at x_1.
-  """
-  empty = tf.nest.map_structure(
-      lambda leaf: tf.TensorArray(
-          leaf.dtype,
-          num_steps,
-          element_shape=leaf.shape,
-          clear_after_read=False,
-      ),
-      weights,
-  )
+  def empty(leaf):
+    return tf.TensorArray(
+        leaf.dtype,
+        num_steps,
+        element_shape=leaf.shape,
+        clear_after_read=False,
+    )
+
 
   def take_step(step, point, points, first_loss):
     batch = inner_loop.batch_at(batches, step)
@@ -182,7 +170,12 @@ def _take_steps(
   _, end, points, loss = tf.while_loop(
       lambda step, *_: step < num_steps,
       take_step,
-      (tf.constant(0), weights, empty, tf.zeros_like(gamma)),
+      (
+          tf.constant(0),
+          weights,
+          tf.nest.map_structure(empty, weights),
+          tf.zeros_like(gamma),
+      ),
       parallel_iterations=1,
   )
 
@@ -224,39 +217,16 @@ def build_maml(
   automatic differentiation has it, which biases E[q] (see there). For
   first-order MAML build LocalUpdate with Theta_{K+1}.
 
-  Args:
-    model: The model; its loss is the mean over a batch, and its operations have
-      second derivatives.
-    num_steps: K, at least 1.
-    batch_size: B.
-    client_learning_rate: The initial gamma, finite and not negative. With 0 it
-      is distributed mini-batch SGD.
-    server_optimizer: The server optimizer, with the initial eta.
-    aggregator: How the mean over the clients is taken; None is
-      `tff.aggregators.UnweightedMeanFactory()`.
-    loss_before_training: `drawn`, over all (K + 1) B examples drawn;
-      `first_batch`, over the B ones of the first step, which costs nothing;
-      `full`, over all that the client has.
-    example_loss_fn: Maps (output, labels) of n examples to their losses [n];
-      with `full` only, where it is needed.
-    num_padded_examples: N, the rows of the tensors that hold all examples of a
-      client; with `full` only. None leaves N open.
-
-  Returns:
-    The process.
-
-  Raises:
-    TypeError: If `model`, `server_optimizer` or `aggregator` is not of its
-      type.
-    ValueError: If any other argument is out of its range, or given although it
-      would not be used.
+  Takes the arguments of `process.build_local_update`, and raises its errors,
+  but for `num_steps`, which is K, at least 1. The operations of `model` need
+  second derivatives. With a `client_learning_rate` of 0 it is distributed
+  mini-batch SGD. `loss_before_training='drawn'` is over all (K + 1) B examples
+  drawn.
   """
   arguments.check_count('num_steps', num_steps)
   return process.build_tensor_process(
       model,
-      functools.partial(
-          maml_gradient_and_first_loss, num_steps=num_steps
-      ),
+      functools.partial(maml_gradient_and_first_loss, num_steps=num_steps),
       num_batches=num_steps + 1,
       batch_size=batch_size,
       client_learning_rate=client_learning_rate,

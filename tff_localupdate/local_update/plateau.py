@@ -68,17 +68,7 @@ class PlateauRule:
   ) -> 'PlateauRule':
     """Returns the paper's default: P = W = C = ceil(N/M).
 
-    Args:
-      representative_clients: N, how many clients represent the population.
-      clients_per_round: M.
-      min_improvement: Delta.
-      rule: `canonical` or `callback`.
-
-    Returns:
-      The rule.
-
-    Raises:
-      ValueError: If an argument is out of its range.
+    N is how many clients represent the population, M how many train in a round.
     """
     arguments.check_count('representative_clients', representative_clients)
     arguments.check_count('clients_per_round', clients_per_round)
@@ -182,9 +172,6 @@ def update(
     loss: f_t, the loss before training of the round.
     may_decay: Whether there is room for a decay. The callback's rate at its
       floor has none; counts then go on, and the decay does not happen.
-
-  Returns:
-    The `PlateauResult`.
   """
   loss = tf.cast(tf.convert_to_tensor(loss, dtype_hint=tf.float64), tf.float64)
   # A queue of fixed length: no shape depends on the round.
@@ -261,9 +248,6 @@ def build_rate_decays(
     factors: alpha and beta.
     floors: The floors of gamma and eta.
 
-  Returns:
-    The client's and the server's.
-
   Raises:
     TypeError: If a rule has another type.
     ValueError: If a number is out of its range, or a setting of the callback is
@@ -310,11 +294,7 @@ def apply(
 ) -> tuple[list[PlateauResult], list[tf.Tensor]]:
   """Runs the rule, or the callback's two, on the loss of a round.
 
-  Args:
-    decays: How the client rate and the server rate decay.
-    states: As many as `initial_states` returns.
-    loss: f_t.
-    rates: gamma_t and eta_t.
+  Takes as many states as `initial_states` returns, f_t, and (gamma_t, eta_t).
 
   Returns:
     A result for each state, and gamma_{t+1} and eta_{t+1}, which are the old

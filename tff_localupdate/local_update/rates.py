@@ -63,9 +63,6 @@ def tff_learning_rates(server_rate: str = 'delta') -> RateAccess:
       gamma shrinks by alpha. It needs gamma > 0. An adaptive server optimizer
       is nearly blind to the scale of what it is given: use `delta`.
 
-  Returns:
-    The access.
-
   Raises:
     ValueError: If `server_rate` is neither of the two.
   """
@@ -88,16 +85,10 @@ def tff_learning_rates(server_rate: str = 'delta') -> RateAccess:
 
 
 def find_rates(hparams: Any) -> RateAccess:
-  """Returns the access that fits the structure of `hparams`.
-
-  Args:
-    hparams: Hyperparameters, as `get_hparams` of a process returns them.
-
-  Returns:
-    `local_update_rates` or `tff_learning_rates`, whichever can read them.
+  """Returns the access that can read what `get_hparams` of a process returned.
 
   Raises:
-    ValueError: If neither can.
+    ValueError: If neither `local_update_rates` nor `tff_learning_rates` can.
   """
   for access in (local_update_rates(), tff_learning_rates()):
     try:
@@ -119,14 +110,8 @@ def find_loss(metrics: Any) -> tf.Tensor:
   For `tff.learning` it is the training metric called `loss`, which is not f_t:
   it is averaged over examples instead of clients, and taken while the clients
   train, batch by batch, at weights that move. Where TFF reports 0 because no
-  client had examples, or all of them diverged and were struck out, it is NaN
+  client had examples, or all of them diverged and were left out, it is NaN
   here; that shows in the metric `num_examples`, which Keras models have.
-
-  Args:
-    metrics: The metrics of a round.
-
-  Returns:
-    The loss, a scalar; NaN if it is of no example.
 
   Raises:
     ValueError: If there is no such loss.
@@ -160,7 +145,8 @@ def _replaced(hparams: Any, values: dict[tuple[str, ...], tf.Tensor]) -> Any:
 class WrappedProcess(tff.templates.IterativeProcess):
   """A process around another one, with the inner one's methods.
 
-  Its state is a NamedTuple with the field `process`, the inner state.
+  They do for this state, a NamedTuple with the inner one as its field
+  `process`, what those of the process inside do for its own.
   """
 
   def __init__(
@@ -173,21 +159,17 @@ class WrappedProcess(tff.templates.IterativeProcess):
     self._process = process
 
   def get_hparams(self, state: Any) -> Any:
-    """Returns the hyperparameters of the process inside."""
     return self._process.get_hparams(state.process)
 
   def set_hparams(self, state: Any, hparams: Any) -> Any:
-    """Returns `state` with other hyperparameters of the process inside."""
     return state._replace(
         process=self._process.set_hparams(state.process, hparams)
     )
 
   def get_model_weights(self, state: Any) -> Any:
-    """Returns the model weights in `state`."""
     return self._process.get_model_weights(state.process)
 
   def set_model_weights(self, state: Any, model_weights: Any) -> Any:
-    """Returns `state` with other model weights."""
     return state._replace(
         process=self._process.set_model_weights(state.process, model_weights)
     )
@@ -204,8 +186,8 @@ def build_computations(
 
   Args:
     process: The process inside.
-    state_type: The type of its state.
-    metrics_type: The type of its metrics.
+    state_type: That of its state; see `checked_types`.
+    metrics_type: That of its metrics.
     wrap_fn: Maps its initial state to that of the process around it, a
       NamedTuple with the field `process`.
     advance_fn: Maps (outer state before the round, inner state and metrics

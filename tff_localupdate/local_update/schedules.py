@@ -57,17 +57,12 @@ class RateSchedule:
       arguments.check_not_negative('factor of steps', factor)
       if round_num <= last:
         raise ValueError(
-            'steps must have rounds that rise from 2, found '
-            f'{self.steps!r}.'
+            f'steps must have rounds that rise from 2, found {self.steps!r}.'
         )
       last = round_num
 
   def factor(self, round_num: Any) -> tf.Tensor:
-    """Returns the factor of round t, a float64 scalar.
-
-    Args:
-      round_num: t, a whole number or an integer scalar.
-    """
+    """Returns the factor of round t, a float64 scalar; t is an integer."""
     time = tf.cast(round_num, tf.float64)
     if self.kind == 'inverse':
       offset = tf.constant(self.offset, tf.float64)
@@ -159,9 +154,6 @@ def build_scheduled(
     server_schedule: That of eta.
     rates: How to read and write the rates; None is `rates.find_rates`.
 
-  Returns:
-    The process.
-
   Raises:
     TypeError: If `process` or a schedule is not of its type.
     ValueError: If `process` changes its rates itself.
@@ -181,9 +173,7 @@ def build_scheduled(
     return _with_rates(process, schedules, rates, state)
 
   def advance(state, process_state, metrics):
-    state = state._replace(
-        process=process_state, round_num=state.round_num + 1
-    )
+    state = state._replace(process=process_state, round_num=state.round_num + 1)
     return _with_rates(process, schedules, rates, state), metrics
 
   initialize, next_fn = rates_lib.build_computations(
