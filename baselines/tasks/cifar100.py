@@ -7,7 +7,7 @@ and ReLU (the first of all has none of its own); a 1x1 convolution with
 normalization where a shortcut changes width; mean over the pixels; a dense
 layer. 11,227,812 parameters for 100 classes.
 
-Source: `tff.simulation.baselines.cifar100` 0.87.0, model `resnet18`; He et al.
+Sources: `tff.simulation.baselines.cifar100` 0.87.0, model `resnet18`; He et al.
 (https://arxiv.org/abs/1603.05027), with the normalization of Wu and He
 (https://arxiv.org/abs/1803.08494): 32 groups, epsilon 0.001.
 
@@ -19,9 +19,8 @@ The loss of an example is
 with x' the kernels and the last bias, in training and in evaluation, as TFF's
 model has it; the model `resnet18_unpenalized` leaves the second term out.
 
-Source: `tff.simulation.baselines.cifar100`. Departures: the output is
-log-probabilities (minus the penalty, see `models.penalized_loss`) where TFF's
-model ends with a softmax; the loss is the same number. Clients hold bytes that
+Departures: the output is log-probabilities (minus the penalty, see
+`models.penalized_loss`) where TFF's model ends with a softmax; the loss is the same number. Clients hold bytes that
 the model standardizes, a quarter of the memory. The random crops and flips that
 TFF offers for training are not there: by default it makes none.
 """
@@ -69,9 +68,7 @@ def weight_spec(num_classes: int) -> models.WeightSpec:
   )
 
 
-def _convolution(
-    name: str, size: int, inputs: int, outputs: int
-) -> models.WeightSpec:
+def _convolution(name, size, inputs, outputs) -> models.WeightSpec:
   shape = (size, size, inputs, outputs)
   return [(f'{name}/kernel', shape, models.he_normal)]
 
@@ -84,15 +81,7 @@ def _norm(name: str, width: int) -> models.WeightSpec:
 
 
 def logits(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
-  """Applies the network.
-
-  Args:
-    weights: As in `weight_spec`.
-    x: Images [B, height, width, 3] in the dtype of the weights.
-
-  Returns:
-    [B, classes].
-  """
+  """Applies the network of `weight_spec` to [B, height, width, 3]."""
   *weights, kernel, bias = weights
   # Taken one after another, in the order of `weight_spec`.
   rest = iter(weights)
@@ -111,10 +100,7 @@ def logits(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
 
 
 def sum_of_squares(weights: Sequence[tf.Tensor]) -> tf.Tensor:
-  """Returns the sum of squares of all kernels and of the dense layer's bias.
-
-  Those are the weights that TFF penalizes.
-  """
+  """Sums the squares of what TFF penalizes: kernels and the last bias."""
   penalized = [w for w in weights if w.shape.rank > 1] + [weights[-1]]
   return 2.0 * tf.add_n([tf.nn.l2_loss(w) for w in penalized])
 
@@ -122,13 +108,8 @@ def sum_of_squares(weights: Sequence[tf.Tensor]) -> tf.Tensor:
 def standardize(images: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
   """Returns images with mean 0 and standard deviation 1 each.
 
-  Args:
-    images: [B, height, width, channels], of any dtype.
-    dtype: Dtype of the result.
-
-  Returns:
-    The same as `tf.image.per_image_standardization`: a standard deviation below
-    1 / sqrt(height x width x channels) is taken for that.
+  The same as `tf.image.per_image_standardization`, in any dtype: a standard
+  deviation below 1 / sqrt(height x width x channels) is taken for that.
   """
   x = tf.cast(images, dtype)
   mean, variance = tf.nn.moments(x, axes=[1, 2, 3], keepdims=True)

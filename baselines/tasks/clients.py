@@ -131,14 +131,10 @@ class LazyClients:
       read: Callable[[Sequence[str]], Sequence[Examples]],
       cache_bytes: int = _CACHE_BYTES,
   ):
-    """Initializes the clients; reads nothing.
+    """Initializes at least one client; reads nothing.
 
-    Args:
-      client_ids: The N names, at least one.
-      sizes: How many examples each of them holds.
-      read: From names to each one's examples (x, y); pure, and called by one
-        thread at a time.
-      cache_bytes: How much of what was read is kept for the next time.
+    `read` maps names to each one's examples (x, y); it is pure, and called by
+    one thread at a time. Of what it read, `cache_bytes` are kept.
 
     Raises:
       ValueError: If the numbers of names and sizes differ, or no client is
@@ -243,6 +239,21 @@ def _num_bytes(examples: Examples) -> int:
 
 # What training draws clients from.
 Population = Union[ClientArrays, ClientGenerator, LazyClients]
+
+
+def equal_parts(features: Examples, num_clients: int) -> ClientArrays:
+  """Deals a multiple of `num_clients` examples, in their order."""
+  size = len(features[0]) // num_clients
+  return ClientArrays(
+      client_ids=client_names(num_clients),
+      features=features,
+      offsets=np.arange(num_clients + 1, dtype=np.int64) * size,
+  )
+
+
+def client_names(num_clients: int) -> tuple[str, ...]:
+  """Returns the names of clients that have none of their own."""
+  return tuple(f'client_{i:04d}' for i in range(num_clients))
 
 
 def from_clients(

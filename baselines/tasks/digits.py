@@ -63,8 +63,7 @@ def load(
   deal = dirichlet_partition(y[train_rows], num_clients, data_seed)
   rows = [train_rows[positions] for positions in deal]
   train = clients.from_clients(
-      [f'client_{i:04d}' for i in range(num_clients)],
-      [(x[r], y[r]) for r in rows],
+      clients.client_names(num_clients), [(x[r], y[r]) for r in rows]
   )
   return train, clients.from_clients(['test'], [(x[test_rows], y[test_rows])])
 

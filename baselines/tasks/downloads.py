@@ -54,19 +54,20 @@ def ensure_downloaded(
   interrupted download leaves nothing that looks ready; runs that start
   together wait for the one that fetches. TFF shows the progress.
 
-  Args:
-    spec: The database.
-    data_dir: The folder, or None for TFF's own.
-    load_data: `tff.simulation.datasets.<name>.load_data`.
+  `load_data` is that of a module of `tff.simulation.datasets`.
 
   Raises:
     OSError: If it cannot be fetched or written.
     ValueError: If the file that is there or arrives is damaged.
   """
-  folder = download_dir(data_dir)
-  path = _ensure(
-      folder, spec.file_name, lambda part: _fetch(spec, part, load_data)
-  )
+
+
+  def fetch(part: str) -> None:
+    with _readable_errors(spec.file_name, part):
+      load_data(cache_dir=part)
+    databases.check_database(os.path.join(part, spec.file_name), spec)
+
+  path = _ensure(download_dir(data_dir), spec.file_name, fetch)
   databases.check_database(path, spec)
   return path
 
@@ -106,15 +107,6 @@ def _ensure(folder: str, name: str, fetch: Callable[[str], None]) -> str:
           fetch(part)
           os.replace(os.path.join(part, name), path)
   return path
-
-
-def _fetch(
-    spec: databases.DatabaseSpec, folder: str, load_data: Callable[..., Any]
-) -> None:
-  """Runs TFF's loader into an empty folder and checks what arrived."""
-  with _readable_errors(spec.file_name, folder):
-    load_data(cache_dir=folder)
-  databases.check_database(os.path.join(folder, spec.file_name), spec)
 
 
 @contextlib.contextmanager

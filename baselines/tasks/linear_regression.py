@@ -46,9 +46,7 @@ def generate(num_clients: int, data_seed: int) -> clients.ClientArrays:
     x = generator.standard_normal((size, DIMENSION))
     y = x @ weights + _NOISE * generator.standard_normal((size, 1))
     data.append((x.astype(np.float32), y.astype(np.float32)))
-  return clients.from_clients(
-      [f'client_{i:04d}' for i in range(num_clients)], data
-  )
+  return clients.from_clients(clients.client_names(num_clients), data)
 
 
 def build_linear(seed: int, dtype: str) -> tff.learning.models.FunctionalModel:

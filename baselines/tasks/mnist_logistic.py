@@ -89,11 +89,7 @@ def deal(examples: clients.Examples, data_seed: int) -> clients.ClientArrays:
   """Deals (x, y), a multiple of 10 examples, to 10 clients of equal size."""
   shuffled = np.random.default_rng(data_seed).permutation(len(examples[1]))
   x, y = (feature[shuffled] for feature in examples)
-  return clients.ClientArrays(
-      client_ids=tuple(f'client_{i:04d}' for i in range(NUM_CLIENTS)),
-      features=(x, y),
-      offsets=np.linspace(0, len(y), NUM_CLIENTS + 1).astype(np.int64),
-  )
+  return clients.equal_parts((x, y), NUM_CLIENTS)
 
 
 def build_logistic(

@@ -34,15 +34,11 @@ def build(config: Any) -> task.Task:
     z = quantile((np.arange(_NUM_QUANTILES) + 0.5) / _NUM_QUANTILES)
     y = np.zeros_like(z)
     population = clients.ClientGenerator(_generate_client)
-  train = clients.from_clients(
-      [f'client_{i:04d}' for i in range(len(z))],
-      [(z[i : i + 1], y[i : i + 1]) for i in range(len(z))],
-  )
   return task.Task(
       name=config.task,
       model_id=config.model,
       build_model=build_quadratic,
-      train=train,
+      train=clients.equal_parts((z, y), len(z)),
       example_loss_fn=quadratic_loss,
       population=population,
   )
@@ -53,9 +49,7 @@ def quantile(u: np.ndarray) -> np.ndarray:
   return np.sqrt(0.25 + 3.75 * u)
 
 
-def _generate_client(
-    generator: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray]:
+def _generate_client(generator: np.random.Generator) -> clients.Examples:
   return quantile(generator.random(1)), np.zeros(1)
 
 

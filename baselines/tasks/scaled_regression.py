@@ -74,11 +74,7 @@ def generate(scaling: str, data_seed: int) -> clients.ClientArrays:
     length = 1.0 if scaling == 'row' else _NORM
     x *= length / np.linalg.norm(x, axis=1, keepdims=True)
   y = x @ (theta / np.linalg.norm(theta)) + noise
-  return clients.ClientArrays(
-      client_ids=tuple(f'client_{i:04d}' for i in range(NUM_CLIENTS)),
-      features=(x, y),
-      offsets=np.arange(NUM_CLIENTS + 1, dtype=np.int64) * EXAMPLES_PER_CLIENT,
-  )
+  return clients.equal_parts((x, y), NUM_CLIENTS)
 
 
 def build_linear(

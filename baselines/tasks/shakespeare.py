@@ -50,11 +50,7 @@ _TOKENS[np.frombuffer(CHARACTERS, np.uint8)] = 1 + np.arange(len(CHARACTERS))
 def tokenize(
     snippets: Sequence[bytes], sequence_length: int = SEQUENCE_LENGTH
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Turns speeches into sequences of tokens.
-
-  Args:
-    snippets: The speeches.
-    sequence_length: Tokens of an input, L.
+  """Turns speeches into sequences of tokens, L = `sequence_length`.
 
   Returns:
     int64 [S, L + 1], all sequences in order, and int64 [len(snippets)], the

@@ -28,12 +28,10 @@ NUM_TAGS = 500
 
 
 class Sentences(NamedTuple):
-  """Examples of one or several users, as stored.
+  """Sentences of one or several users, as stored.
 
-  Attributes:
-    tokens: The words of each sentence, separated by spaces.
-    titles: The title of the question that each belongs to.
-    tags: Its tags, separated by |.
+  The words of each, separated by spaces; the title of the question that it
+  belongs to; and the question's tags, separated by |.
   """
 
   tokens: Sequence[bytes]
@@ -46,12 +44,10 @@ EncodeFn = Callable[[Sentences], clients.Examples]
 
 
 class Vocabularies(NamedTuple):
-  """What sentences are encoded by.
+  """What sentences are encoded by; see `Task.digests`.
 
-  Attributes:
-    words: The most frequent first, up to 10,000.
-    tags: The same, up to 500; None if the task needs none.
-    digests: See `Task.digests`.
+  Up to 10,000 words and 500 tags, the most frequent first; no tags, None, if
+  the task needs none.
   """
 
   words: Sequence[str]

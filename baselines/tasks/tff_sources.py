@@ -27,8 +27,7 @@ def load_splits(
 
   Args:
     spec: TFF's database.
-    config: Has the attributes `data_source` (`synthetic`, `cache` or
-      `download`) and `data_dir`, the folder of the database.
+    config: Has the attributes `data_source` and `data_dir`.
     load_data: TFF's function that downloads it.
     make_synthetic: Returns TFF's synthetic clients, which are both splits.
     read_split: Maps (path, split) to the clients of a split.

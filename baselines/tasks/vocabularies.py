@@ -42,12 +42,9 @@ class CountFile:
 
 
 class Vocabulary(NamedTuple):
-  """The most frequent words or tags.
+  """The most frequent words or tags, falling.
 
-  Attributes:
-    entries: The most frequent first.
-    digest: SHA-256 of the file that was read, or of the entries if they were
-      counted here.
+  Digest is SHA-256 of the file read, or of the entries if they were counted.
   """
 
   entries: tuple[str, ...]

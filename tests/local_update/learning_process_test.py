@@ -184,12 +184,7 @@ def test_compiles_to_map_reduce_form(dtype):
       spec_examples.logistic_model(dtype),
       aggregator=tff.learning.robust_aggregator(weighted=False),
   )
-  config = tf.compat.v1.ConfigProto()
-  config.graph_options.rewrite_options.disable_meta_optimizer = True
-  form = tff.backends.mapreduce.get_map_reduce_form_for_computation(
-      process.next, grappler_config=config
-  )
-  assert isinstance(form, tff.backends.mapreduce.MapReduceForm)
+  spec_examples.assert_map_reduce_form(process)
 
 
 def test_arguments_are_checked():

@@ -436,12 +436,7 @@ def test_compiles_to_map_reduce_form(aggregator, dtype, kind):
       loss_before_training=kind,
       example_loss_fn=example_loss_fn if kind == 'full' else None,
   )
-  config = tf.compat.v1.ConfigProto()
-  config.graph_options.rewrite_options.disable_meta_optimizer = True
-  form = tff.backends.mapreduce.get_map_reduce_form_for_computation(
-      process.next, grappler_config=config
-  )
-  assert isinstance(form, tff.backends.mapreduce.MapReduceForm)
+  spec_examples.assert_map_reduce_form(process)
 
 
 def test_aggregator_sees_each_update_and_reports():

@@ -196,3 +196,13 @@ def _quadratic_losses(x, matrices, centres):
   difference = x - centres
   product = tf.linalg.matvec(matrices, difference)
   return 0.5 * tf.reduce_sum(difference * product, axis=-1)
+
+
+def assert_map_reduce_form(process):
+  """Asserts that TFF can run the process outside of this machine, too."""
+  config = tf.compat.v1.ConfigProto()
+  config.graph_options.rewrite_options.disable_meta_optimizer = True
+  form = tff.backends.mapreduce.get_map_reduce_form_for_computation(
+      process.next, grappler_config=config
+  )
+  assert isinstance(form, tff.backends.mapreduce.MapReduceForm)

@@ -220,13 +220,7 @@ def _is_zero(value: Any) -> bool:
 
 
 class RateDecay(NamedTuple):
-  """When and how one of the two rates decays.
-
-  Attributes:
-    rule: When.
-    factor: What the rate is multiplied by, in (0, 1].
-    floor: What it does not fall below, not negative.
-  """
+  """By which rule and factor, in (0, 1], a rate decays, down to its floor."""
 
   rule: PlateauRule
   factor: float
