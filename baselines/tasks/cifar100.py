@@ -20,9 +20,10 @@ with x' the kernels and the last bias, in training and in evaluation, as TFF's
 model has it; the model `resnet18_unpenalized` leaves the second term out.
 
 Departures: the output is log-probabilities (minus the penalty, see
-`models.penalized_loss`) where TFF's model ends with a softmax; the loss is the same number. Clients hold bytes that
-the model standardizes, a quarter of the memory. The random crops and flips that
-TFF offers for training are not there: by default it makes none.
+`models.penalized_loss`) where TFF's model ends with a softmax; the loss is the
+same number. Clients hold bytes that the model standardizes, a quarter of the
+memory. The random crops and flips that TFF offers for training are not there:
+by default it makes none.
 """
 
 from collections.abc import Iterator, Sequence
