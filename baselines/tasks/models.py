@@ -213,12 +213,8 @@ def build_functional_model(
 def convolve(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
   """Applies same-padded convolutions, each with bias, ReLU and 2x2 pool.
 
-  Args:
-    weights: kernel, bias, kernel, bias, ...
-    x: Images [B, height, width, channels]; cast to the weights' dtype.
-
-  Returns:
-    Images of half the height and width per convolution (rounded up).
+  `weights` are kernel, bias, kernel, bias, ...; images [B, height, width,
+  channels] are cast to their dtype, and halved (rounded up) each time.
   """
   x = tf.cast(x, weights[0].dtype)
   for kernel, bias in zip(weights[0::2], weights[1::2]):

@@ -246,18 +246,10 @@ def check_data(
 
 
 def build_task(config: Any) -> Any:
-  """Imports the task's module and builds the task.
+  """Imports the task's module and builds the `baselines.tasks.task.Task`.
 
-  Args:
-    config: Has the attributes `task`, `model`, `data_source`, `data_dir` and
-      `data_seed`.
-
-  Returns:
-    The `baselines.tasks.task.Task`.
-
-  Raises:
-    FileNotFoundError: See `check_data`.
-    ValueError: See `check_choices` and `check_data`.
+  Takes a config with the attributes `task`, `model`, `data_source`, `data_dir`
+  and `data_seed`, and raises the errors of `check_data`.
   """
   check_choices(config.task, config.model, config.data_source)
   check_data(config.task, config.data_source, config.data_dir)

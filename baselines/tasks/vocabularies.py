@@ -42,9 +42,9 @@ class CountFile:
 
 
 class Vocabulary(NamedTuple):
-  """The most frequent words or tags, falling.
+  """Words or tags, the most frequent first.
 
-  Digest is SHA-256 of the file read, or of the entries if they were counted.
+  `digest` is SHA-256 of the file read, or of the entries if they were counted.
   """
 
   entries: tuple[str, ...]
