@@ -1,8 +1,7 @@
 """LocalUpdate and CEAL as TensorFlow Federated processes, run in-process.
 
-The names below are imported when they are first used, so that `import
-tff_localupdate` and its parts without TensorFlow (`theta`, `theory`) stay
-quick.
+The names below are imported when they are first used, so `theta` and `theory`
+start without TensorFlow.
 """
 
 import importlib

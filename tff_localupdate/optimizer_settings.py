@@ -8,14 +8,9 @@ from typing import NamedTuple, Optional, Union
 
 
 class OptimizerSetting(NamedTuple):
-  """A hyperparameter.
+  """A hyperparameter: its default, a few words of help, and its range.
 
-  Attributes:
-    default: Its value where none is given.
-    help: What it is, in a few words.
-    minimum: If given, the smallest number allowed.
-    above: If given, the number must be greater than this.
-    below: If given, the number must be less than this.
+  It is at least `minimum`, greater than `above` and less than `below`.
   """
 
   default: Union[float, bool]

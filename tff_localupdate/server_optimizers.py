@@ -3,9 +3,12 @@
 LocalUpdate hands q_t to the server optimizer as the gradient, without change
 of sign: x_{t+1} = ServerOpt(x_t, q_t, eta_t), Charles and Konecny (2020),
 section 7. The optimizers of `tff.learning.optimizers` take the same steps and
-may replace these, but keep their rates (and Yogi its bias
-correction) in float32, which limits a float64 run to about 1e-8. These keep
-everything in the dtype of the weights.
+may replace these, but keep their rates (and Yogi its bias correction) in
+float32, which limits a float64 run to about 1e-8.
+
+All builders take `learning_rate`, eta, finite and not negative, and `dtype`,
+`float32` or `float64`, which the weights must have; None takes theirs. They
+raise ValueError if an argument is out of its range.
 """
 
 import collections
@@ -47,20 +50,13 @@ class LeafwiseOptimizer(tff.learning.optimizers.Optimizer):
       initial_slots: Optional[Mapping[str, float]] = None,
       rate_factor: Optional[Callable[[tf.Tensor], tf.Tensor]] = None,
   ):
-    """Describes the optimizer.
+    """Describes the optimizer by the step of one weight tensor.
 
-    Args:
-      learning_rate: The initial rate, finite and not negative.
-      leaf_step: Maps (rate, weight, gradient, *slots) of one weight tensor to
-        (weight, *slots) after the step.
-      dtype: `float32` or `float64`, which the weights must have; None takes the
-        dtype of the weights.
-      initial_slots: Name and constant initial value of each slot.
-      rate_factor: Maps the number of the step, counted from 1, in the dtype of
-        the rate, to a factor of the rate; None is no factor.
-
-    Raises:
-      ValueError: If `learning_rate` or `dtype` is refused.
+    `leaf_step` maps (rate, weight, gradient, *slots) of one weight tensor to
+    (weight, *slots) after the step; `initial_slots` names the slots and their
+    constant initial values. `rate_factor` maps the number of the step, counted
+    from 1, in the dtype of the rate, to a factor of the rate; None is no
+    factor.
     """
     arguments.check_not_negative(_LEARNING_RATE, learning_rate)
     self._learning_rate = learning_rate
@@ -70,17 +66,7 @@ class LeafwiseOptimizer(tff.learning.optimizers.Optimizer):
     self._rate_factor = rate_factor
 
   def initialize(self, specs: Any) -> _State:
-    """Returns the state before the first step.
-
-    Args:
-      specs: A structure of `tf.TensorSpec` as that of the weights.
-
-    Returns:
-      The state.
-
-    Raises:
-      ValueError: If the dtypes in `specs` differ, or are not the optimizer's.
-    """
+    """Returns the state before the first step, for specs of one dtype."""
     dtype = _common_dtype(specs)
     if self._dtype not in (None, dtype):
       raise ValueError(
@@ -103,19 +89,7 @@ class LeafwiseOptimizer(tff.learning.optimizers.Optimizer):
   def next(
       self, state: _State, weights: Any, gradients: Any
   ) -> tuple[_State, Any]:
-    """Takes a step; a weight whose gradient is None stays as it is.
-
-    Args:
-      state: The state.
-      weights: A structure of tensors.
-      gradients: The same structure.
-
-    Returns:
-      The new state and the new weights.
-
-    Raises:
-      ValueError: If structures, shapes or dtypes differ.
-    """
+    """Takes a step; a weight whose gradient is None stays as it is."""
     gradients = tff.learning.optimizers.handle_indexed_slices_gradients(
         gradients
     )
@@ -177,17 +151,7 @@ def build_sgd(
       velocity <- b velocity + q
       x        <- x - eta velocity
 
-  Args:
-    learning_rate: eta, finite and not negative.
-    momentum: b in [0, 1). With 0 no velocity is kept.
-    dtype: `float32` or `float64`, which the weights must have. None takes the
-      dtype of the weights.
-
-  Returns:
-    A `tff.learning.optimizers.Optimizer`.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  b is `momentum`, in [0, 1); with 0 no velocity is kept.
   """
   arguments.check_decay('momentum', momentum)
 
@@ -234,20 +198,13 @@ def build_yogi(
   and initial value 1e-6.
 
   Args:
-    learning_rate: eta, finite and not negative.
+    learning_rate: eta.
     beta_1: b1 in [0, 1).
     beta_2: b2 in [0, 1).
     epsilon: eps, finite and positive.
     initial_accumulator: v before the first step, finite and not negative.
     bias_correction: Whether eta_t corrects the bias of m and v.
-    dtype: `float32` or `float64`, which the weights must have. None takes the
-      dtype of the weights.
-
-  Returns:
-    A `tff.learning.optimizers.Optimizer`.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+    dtype: See the module.
   """
 
   def second_moment(accumulator, square):
@@ -277,26 +234,11 @@ def build_adam(
 ) -> tff.learning.optimizers.Optimizer:
   """Returns Adam, with the defaults of `tff.learning.optimizers.build_adam`.
 
-  As `build_yogi`, where all arguments are explained, but for the rule
+  Takes the arguments of `build_yogi`, from which it differs in the rule
 
       v <- b2 v + (1 - b2) q^2
 
   Kingma and Ba, Adam: A Method for Stochastic Optimization, ICLR 2015.
-
-  Args:
-    learning_rate: eta.
-    beta_1: b1.
-    beta_2: b2.
-    epsilon: eps.
-    initial_accumulator: v before the first step.
-    bias_correction: Whether eta_t corrects the bias of m and v.
-    dtype: The dtype that the weights must have, or None.
-
-  Returns:
-    A `tff.learning.optimizers.Optimizer`.
-
-  Raises:
-    ValueError: If an argument is out of its range.
   """
 
   def second_moment(accumulator, square):
@@ -331,18 +273,8 @@ def build_adagrad(
   Duchi et al., Adaptive Subgradient Methods for Online Learning and Stochastic
   Optimization, JMLR 2011.
 
-  Args:
-    learning_rate: eta, finite and not negative.
-    initial_accumulator: v before the first step, finite and not negative.
-    epsilon: eps, finite and positive.
-    dtype: `float32` or `float64`, which the weights must have. None takes the
-      dtype of the weights.
-
-  Returns:
-    A `tff.learning.optimizers.Optimizer`.
-
-  Raises:
-    ValueError: If an argument is out of its range.
+  v before the first step is not negative, eps, `epsilon`, is positive; both are
+  finite.
   """
   arguments.check_not_negative('initial_accumulator', initial_accumulator)
   arguments.check_positive('epsilon', epsilon)

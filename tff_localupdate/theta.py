@@ -18,13 +18,9 @@ MAX_STEPS = 1_000_000
 class Theta:
   """A finite sequence of weights theta_k >= 0, the last of them positive.
 
-  Attributes:
-    weights: theta_1, ..., theta_K as floats. Trailing zeros are dropped, so
-      that the last weight is positive and `len(weights)` is K(Theta).
-
-  Raises:
-    ValueError: If a weight is no number, negative or not finite, or if no
-      weight is positive.
+  `weights` are theta_1, ..., theta_K as floats. Trailing zeros are dropped, so
+  `len(weights)` is K(Theta). Raises ValueError if a weight is negative or no
+  finite number, or if none is positive.
   """
 
   weights: tuple[float, ...]

@@ -28,7 +28,7 @@ class NormEstimate(NamedTuple):
   Attributes:
     vector: yhat, [d]; with high probability |yhat - y| <= tau_j <= |yhat|/4.
     stage: j, the stage whose test passed.
-    num_samples: The number of samples of each client, over all stages.
+    num_samples: Samples of each client, over all stages.
   """
 
   vector: np.ndarray
@@ -37,14 +37,10 @@ class NormEstimate(NamedTuple):
 
 
 def passes_test(norm: tf.Tensor, threshold: tf.Tensor) -> tf.Tensor:
-  """Returns whether |yhat_j| >= 4 tau_j, a bool scalar.
+  """Returns whether |yhat_j| >= 4 tau_j, for the two scalars.
 
   If it fails and the error is at most tau_j, then |y| <= 5 tau_j, which is
-  B_(j+1). A norm that is NaN passes: a run that has diverged shall be seen to.
-
-  Args:
-    norm: |yhat_j|, a scalar.
-    threshold: 4 tau_j, a scalar.
+  B_(j+1). A NaN passes, so that divergence is seen.
   """
   # Not `not norm < threshold`, which TensorFlow may turn into `>=`.
   return tf.logical_or(norm >= threshold, tf.math.is_nan(norm))
@@ -63,17 +59,8 @@ def estimate_norm(
         if |yhat_j| >= 4 tau_j: return yhat_j
 
   CEAL itself runs it step by step, one stage in each exchange.
-
-  Args:
-    mean_of_samples: Maps s_j to yhat_j, [d]. Called with fresh samples.
-    schedule: The schedules.
-    max_samples: The number of samples that a client has at most.
-
-  Returns:
-    The `NormEstimate`.
-
-  Raises:
-    ValueError: If no test passes within `max_samples`.
+  `mean_of_samples` maps s_j to yhat_j, [d], with fresh samples at each call.
+  Raises ValueError if no test passes within `max_samples` of each client.
   """
   stage, used = schedule.first_stage, 0
   while used + schedule.num_samples(stage) <= max_samples:
@@ -97,17 +84,8 @@ def oracle_epoch_length(
 ) -> tf.Tensor:
   """Returns t_k = ceil(2 sigma^2 / (M |grad f(x^(k))|^2)), at least 1.
 
-  The length that an epoch would have if the norm were known, which motivates
-  its estimation. That it is rounded up is inferred.
-
-  Args:
-    gradient_norm: |grad f(x^(k))|, a scalar; it may be 0.
-    noise_scale: sigma.
-    num_clients: M.
-    max_length: Larger lengths are cut to this one.
-
-  Returns:
-    An int64 scalar.
+  The length that an epoch would have if the norm were known, int64, cut to
+  `max_length`. The norm may be 0. That t_k is rounded up is inferred.
   """
   square = tf.square(tf.cast(gradient_norm, tf.float64))
   length = tf.math.ceil(2.0 * noise_scale**2 / (num_clients * square))
@@ -122,14 +100,9 @@ def oracle_epoch_length(
 def measured_noise_scale(gradients: Any) -> float:
   """Returns sigma, measured on gradients of single queries at one point.
 
-  sigma^2 = sum over i of |g_i - mean|^2 / (n - 1): an unbiased estimate of the
-  expected squared norm of the noise.
-
-  Args:
-    gradients: [n, d], n at least 2.
-
-  Raises:
-    ValueError: If there are fewer than 2.
+  sigma^2 = sum over i of |g_i - mean|^2 / (n - 1) for gradients [n, d], an
+  unbiased estimate of the expected squared norm of the noise. Raises ValueError
+  if n is below 2.
   """
   gradients = np.asarray(gradients, np.float64)
   if gradients.ndim != 2 or len(gradients) < 2:
@@ -148,15 +121,12 @@ class ExchangePlan(NamedTuple):
   """The plan of one exchange; server and clients know all of it.
 
   Attributes:
-    num_queries: int64, the steps of time that it takes; 0 at the horizon.
-    sends: bool, whether anything is sent. False for the rest of the horizon, if
-      that is too short for the samples of the stage.
-    threshold: The least norm that passes the test; 0 if there is no test. It
-      and all below are scalars in the dtype of the weights.
-    uplink_resolution: The resolution of the clients' messages.
-    uplink_radius: The norm to which clients clip.
-    downlink_resolution: The resolution of the server's message.
-    downlink_radius: The norm to which the server clips.
+    num_queries: int64, the time that it takes; 0 at the horizon.
+    sends: bool. False if the rest of the horizon is too short for the samples
+      of the stage.
+    threshold: The least norm that passes the test; 0 if there is no test. This
+      and the rest are scalars in the dtype of the weights, see
+      `schedule.StageTable`.
   """
 
   num_queries: Any
@@ -170,20 +140,10 @@ class ExchangePlan(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class ExchangeRules:
-  """All about exchanges that does not change during a run.
+  """What does not change from exchange to exchange.
 
-  Attributes:
-    schedule: The schedules.
-    horizon: T, the number of queries of each client.
-    dimension: d.
-    dtype: Of the weights, `float32` or `float64`.
-    quantizer: Q.
-    code: The code whose bits are counted.
-    epoch_length: `estimated` or `oracle`.
-    clip: Whether clients and server clip.
-    reset_stage: Whether an epoch starts with the first stage.
-    broadcast_every_exchange: Whether the server also sends its vector if the
-      test fails.
+  Q is `quantizer`, d is `dimension`; the rest is as `process.build_ceal` has
+  it.
   """
 
   schedule: schedule_lib.Schedule
@@ -226,14 +186,9 @@ class ExchangeRules:
     """Returns the plan of an exchange.
 
     For `estimated` all is as `schedule.Schedule` has it for stage j. For
-    `oracle`, with y = |grad f(x^(k))| known: t_k samples, tau_j = y / 4 and
-    B_j = y, s_j = t_k in gamma_j, and j = 1 in the log of G_j. There is no
-    test. [inferred; the paper has t_k only]
-
-    Args:
-      stage: j, an int64 scalar.
-      time_used: t, an int64 scalar.
-      true_norm: |grad f(x^(k))|, a scalar; for `oracle` only.
+    `oracle`, with y = |grad f(x^(k))| = `true_norm` known: t_k samples,
+    tau_j = y / 4, B_j = y, s_j = t_k in gamma_j, and j = 1 in the log of G_j.
+    There is no test. [inferred; the paper has t_k only]
     """
     wanted, scalars = (
         self._oracle_scalars(true_norm)
@@ -285,10 +240,9 @@ class ClientQueries(NamedTuple):
 
   Attributes:
     batches: The structure of `model.input_spec`, leaves [N, B, ...]: a
-      mini-batch for each query. The first s of the N count, where s is the
-      `next_samples` of the state; the others may be anything.
-    seed: int64 scalar, which tells the clients apart (their number will do).
-      Clients with the same one round alike.
+      mini-batch for each query. The first `next_samples` of the N count.
+    seed: int64, such as the client's number; clients with the same one round
+      alike.
   """
 
   batches: Any
@@ -296,7 +250,7 @@ class ClientQueries(NamedTuple):
 
 
 class ClientTotals(NamedTuple):
-  """Quantities of one client that the server sums over all clients.
+  """What the server sums over all clients.
 
   Attributes:
     vector: The decoded message, [d].
@@ -304,8 +258,7 @@ class ClientTotals(NamedTuple):
     rounding_variance: The expected squared norm of the error of rounding.
     bits: int64, the bits of the message.
     clients: int32, 1.
-    clients_not_sent: int32, 1 if there was to be a message but there is none
-      for the client's vector, see `messages.Transmission`.
+    clients_not_sent: int32, 1 if `messages.Transmission` has no message.
   """
 
   vector: Any
@@ -350,18 +303,9 @@ def send_gradient(
       g_m <- g_m min(1, R / |g_m|),  R = B_j + G_j
       q_m = Q(g_m, gamma_j), sent in |Code(q_m)| bits
 
-  If the plan sends nothing, no gradient is taken and all is 0.
-
-  Args:
-    rules: The rules of the run.
-    loss_fn: Maps (weights, batch) to the mean loss over the batch's examples.
-    weights: x^(k), the trainable weights received.
-    client: The client's data.
-    plan: The plan of the exchange.
-    exchange_seed: int64 scalar, the seed of this exchange.
-
-  Returns:
-    The `ClientTotals`.
+  If the plan sends nothing, no gradient is taken and all is 0. `loss_fn` maps
+  (weights, batch) to the mean loss over the batch's examples; x^(k) is
+  `weights`; `exchange_seed` is `server_step.exchange_seed`.
   """
   num_samples = tf.where(plan.sends, plan.num_queries, 0)
   loss, gradient = mean_gradient(loss_fn, weights, client.batches, num_samples)
@@ -396,19 +340,10 @@ def mean_gradient(
 ) -> tuple[tf.Tensor, Any]:
   """Returns mean loss and mean gradient over the first s batches.
 
-  Goes through the batches in passes of 64, then 8, then 1, whose examples are
-  one batch each: since all queries are at the same point, their mean is that of
-  their examples. Padding is not touched.
-
-  Args:
-    loss_fn: Maps (weights, batch of any size) to the mean loss of its examples.
-    weights: A structure of tensors of one dtype.
-    batches: A structure of tensors [N, B, ...].
-    num_samples: s, an int64 scalar. If N is less, all is NaN; if it is 0, all
-      is 0.
-
-  Returns:
-    The loss, a scalar, and the gradient, a structure like `weights`.
+  Goes through the batches, leaves [N, B, ...], in passes of 64, then 8, then 1,
+  whose examples are one batch each: since all queries are at the same point,
+  their mean is that of their examples. Padding is not touched. If N is below s,
+  `num_samples`, all is NaN; if s is 0, all is 0.
   """
   weights = tf.nest.map_structure(tf.convert_to_tensor, weights)
   dtype = tf.nest.flatten(weights)[0].dtype

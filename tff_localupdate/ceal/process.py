@@ -33,16 +33,8 @@ def initial_server_state(
 ) -> server_step.CealState:
   """Returns the state before the first exchange.
 
-  Args:
-    rules: The rules of the run.
-    model_weights: Arrays; the trainable ones give structure and shapes only.
-    step_size: eta.
-    seed: int64 scalar.
-    on_sphere: Whether x^(1) is uniform on the unit sphere, otherwise 0.
-    true_norm_fn: Maps trainable weights to the norm of the global gradient.
-
-  Returns:
-    The state, as tensors.
+  x^(1) is uniform on the unit sphere if `on_sphere`, otherwise 0; the trainable
+  `model_weights` give only structure and shapes.
   """
   like, non_trainable = tf.nest.map_structure(
       tf.constant, (model_weights.trainable, model_weights.non_trainable)
@@ -102,20 +94,10 @@ def build_next(
     model: tff.learning.models.FunctionalModel,
     true_norm_fn: server_step.NormFn,
 ) -> tff.Computation:
-  """Returns `next`: see `process.build_ceal`.
+  """Returns `next`, see `build_ceal`.
 
   What is broadcast here, x^(k) and the plan, is known to all in the protocol:
   clients keep it, while those of a simulation keep nothing.
-
-  Args:
-    state_type: The type of a `server_step.CealState`.
-    client_type: The type of a `client_work.ClientQueries`.
-    rules: The rules of the run.
-    model: The model.
-    true_norm_fn: Maps trainable weights to the norm of the global gradient.
-
-  Returns:
-    The computation.
   """
 
   @tff.tensorflow.computation(state_type)
@@ -155,9 +137,8 @@ def checked_norm_fn(
 ) -> server_step.NormFn:
   """Returns `true_norm_fn` with its result checked; NaN in place of None.
 
-  Raises:
-    ValueError: If there is none although the epoch length depends on it, or,
-      when it is called, if it returns no scalar.
+  Raises ValueError if the epoch length needs it but there is none, or, when it
+  is called, if it returns no scalar.
   """
   if true_norm_fn is None:
     if rules.is_oracle:
@@ -181,11 +162,10 @@ INITIAL_POINTS = ('zero', 'sphere')
 
 
 class CealProcess(tff.templates.IterativeProcess):
-  """CEAL, with what a loop around it has to know.
+  """CEAL with what a loop around it has to know, see `build_ceal`.
 
-  `initialize` and `next` are TFF computations, see `build_ceal`. The other
-  methods are plain functions of a `server_step.CealState`, and need no
-  execution context.
+  `initialize` and `next` are TFF computations. The other methods are plain
+  functions of a `server_step.CealState` and need no execution context.
   """
 
   def __init__(
@@ -206,11 +186,7 @@ class CealProcess(tff.templates.IterativeProcess):
     return int(state.next_samples)
 
   def rows_needed(self, state: server_step.CealState) -> int:
-    """Returns N, the rows that `batches` should have in the next exchange.
-
-    At least `samples_needed`. Rows that are not read may be anything; each N
-    compiles anew, and few occur.
-    """
+    """Returns N, the rows that `batches` should have; few N occur."""
     return schedule_lib.padded_size(self.samples_needed(state))
 
   def is_finished(self, state: server_step.CealState) -> bool:
@@ -233,11 +209,7 @@ class CealProcess(tff.templates.IterativeProcess):
       state: server_step.CealState,
       hparams: collections.OrderedDict[str, Any],
   ) -> server_step.CealState:
-    """Returns `state` with another step size, in its dtype.
-
-    Raises:
-      ValueError: If there is any other name, or the number is not above 0.
-    """
+    """Returns `state` with another `step_size`, else ValueError."""
     for name, value in hparams.items():
       arguments.check_choice('hparams', name, ('step_size',))
       arguments.check_positive(name, float(value))
@@ -302,9 +274,8 @@ def build_ceal(
 
       (<S@SERVER, {C}@CLIENTS> -> <state=S@SERVER, metrics=R@SERVER>)
 
-  with S a `server_step.CealState`, R a `server_step.CealMetrics` and C a
-  `client_work.ClientQueries`. The state says how many samples the next exchange
-  needs (`samples_needed`); N, the rows given, may be more, and should be
+  with S a `server_step.CealState`, R a `server_step.CealMetrics` and C an
+  `exchange.ClientQueries` of N rows, at least `samples_needed`, best
   `rows_needed`, since each N compiles anew. A query is a mini-batch of B
   examples. All is computed in the dtype of the trainable weights.
 
@@ -316,10 +287,9 @@ def build_ceal(
   needed (a regret counts the queries; their gradients are never used).
 
   Args:
-    model: The model; its loss is a mean over the examples of a batch, plus, if
-      need be, what depends on the weights only.
-    schedule: The schedules; sigma among them, and M, which must be the number
-      of clients in each call.
+    model: Its loss is a mean over the examples of a batch, plus, if need be,
+      what depends on the weights only.
+    schedule: sigma and M among the rest; each call takes M clients.
     horizon: T, the queries of each client. One shorter than the first stage is
       legal, sends nothing, and warns.
     batch_size: B.
@@ -329,7 +299,7 @@ def build_ceal(
     initial_point: x^(1): `zero`, or `sphere`, uniform on the unit sphere.
     epoch_length: `estimated`, or `oracle`, which knows the norm and takes
       t_k = 2 sigma^2 / (M |grad f(x^(k))|^2) samples in each epoch, without a
-      test; see `exchange_plan.ExchangeRules.plan`.
+      test; see `exchange.ExchangeRules.plan`.
     true_norm_fn: Maps trainable weights to |grad f|, for the metrics and for
       `oracle`; None gives NaN.
     clip: Whether clients and server clip.
@@ -337,11 +307,7 @@ def build_ceal(
     broadcast_every_exchange: Whether b is broadcast, and its bits counted, also
       if the test fails; it is not used then.
     seed: A whole number; determines all draws.
-    dtype: `float32` or `float64`, which the trainable weights of `model` must
-      have. None takes theirs.
-
-  Returns:
-    The `CealProcess`.
+    dtype: `float32` or `float64`, as the trainable weights; None takes theirs.
 
   Raises:
     TypeError: If `model`, `schedule` or `code` is not of its type.

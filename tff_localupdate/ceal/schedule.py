@@ -21,7 +21,7 @@ class StageTable(NamedTuple):
 
   Attributes:
     num_samples: s_j, int64.
-    threshold: The least norm that passes the test, 4 tau_j.
+    threshold: 4 tau_j, the least norm that passes the test.
     uplink_resolution: gamma_j.
     uplink_radius: B_j + G_j, to which clients clip.
     downlink_resolution: phi_j.
@@ -136,12 +136,7 @@ class Schedule:
     return stage
 
   def table(self, horizon: int, dimension: int) -> StageTable:
-    """Returns the schedules of all stages that a run can reach.
-
-    Args:
-      horizon: T, the number of queries of each client.
-      dimension: d.
-    """
+    """Returns the schedules of all stages that a run can reach."""
     stages = range(1, self.last_stage(horizon) + 1)
 
     def column(entry, dtype=np.float64):
@@ -173,21 +168,14 @@ def noise_bound(
 
 
 def padded_size(num_samples: int) -> int:
-  """Returns the number of rows for so many samples: a power of two from 16.
-
-  So a run meets few sizes, and compiles once for each.
-  """
+  """Returns the rows for so many samples: a power of two from 16, so few."""
   return max(16, 1 << max(num_samples - 1, 0).bit_length())
 
 
 def default_step_size(smoothness: float) -> float:
   """Returns 1 / (5 beta), the largest step size that the theory allows.
 
-  Args:
-    smoothness: beta, of the global objective.
-
-  Raises:
-    ValueError: If it is not a finite number above 0.
+  Raises ValueError unless beta, of the global objective, is above 0.
   """
   arguments.check_positive('smoothness', smoothness)
   return 1.0 / (5.0 * smoothness)

@@ -17,25 +17,24 @@ NormFn = Callable[[Any], tf.Tensor]
 
 
 class CealState(NamedTuple):
-  """All that changes in a run of CEAL. Scalars where not said otherwise.
+  """All that changes in a run of CEAL: int64 scalars where not said otherwise.
 
   Attributes:
     model_weights: x^(k), a `tff.learning.models.ModelWeights`; the same at the
       server and at the clients.
     step_size: eta, in the dtype of the weights.
-    epoch: int64, k, from 1.
-    stage: int64, j, from the first stage.
-    time_used: int64, t, the queries done by each client.
-    exchange: int64, the number of exchanges done.
-    next_queries: int64, the queries of each client in the next exchange.
-    next_samples: int64, how many of them need a sample: all, or 0 if nothing
-      will be sent.
-    total_uplink_bits: int64, the bits sent so far by all clients together.
-    downlink_bits: int64, the bits broadcast so far, each broadcast once.
+    epoch: k, from 1.
+    stage: j, from the first stage.
+    time_used: t, the queries done by each client.
+    exchange: The number of exchanges done.
+    next_queries: The queries of each client in the next exchange.
+    next_samples: How many of them need a sample: all, or 0 if nothing is sent.
+    total_uplink_bits: Sent so far by all clients together.
+    downlink_bits: Broadcast so far, each broadcast once.
     estimated_gradient_norm: |g| of the last exchange that sent; NaN if none.
     true_gradient_norm: |grad f(x^(k))|; NaN if it is not computed.
-    passes_by_rounding: int64, see `CealMetrics`.
-    seed: int64, determines all draws.
+    passes_by_rounding: See `CealMetrics`.
+    seed: Determines all draws.
   """
 
   model_weights: Any
@@ -57,18 +56,16 @@ class CealState(NamedTuple):
 class CealMetrics(NamedTuple):
   """What is reported of one exchange; all queries were at its x^(k).
 
+  If nothing was sent, loss and estimate are NaN. `epoch`, `stage` and
+  `true_gradient_norm` are those of `CealState` before it.
+
   Attributes:
-    epoch: int64, k.
-    stage: int64, j.
     num_queries: int64, the queries of each client in this exchange.
     time_used: int64, t, after it.
     sent: bool, whether anything was sent.
     stepped: bool, whether the test passed and x^(k+1) was made.
-    loss_before_training: The mean loss over the samples at x^(k); NaN if
-      nothing was sent.
-    estimated_gradient_norm: |g|, the norm of the mean of the decoded messages;
-      NaN if nothing was sent.
-    true_gradient_norm: |grad f(x^(k))|; NaN if it is not computed.
+    loss_before_training: The mean loss over the samples at x^(k).
+    estimated_gradient_norm: |g|, the norm of the mean of the decoded messages.
     threshold: 4 tau_j, which |g| is tested against.
     rounding_norm: The root of the expected squared norm of what rounding added
       to g. CEAL needs it well below the threshold.
@@ -78,7 +75,7 @@ class CealMetrics(NamedTuple):
       stage sticks: messages pile up and nothing is gained.
     uplink_bits: float64, the bits that a client sent, mean over the clients.
     total_uplink_bits: int64, the bits that all clients sent together.
-    downlink_bits: int64, the bits broadcast.
+    downlink_bits: int64, the bits of this broadcast.
     clients: int32, the number of clients.
     clients_not_sent: int32, the clients that had no message for their vector
       (not finite, or too few samples given); the weights are NaN from then on.
@@ -150,16 +147,7 @@ def server_step(
                       phi_j); x^(k+1) = x^(k) - eta b; k <- k + 1; j as it is
 
   b is as decoded, at the server as at the clients. If the plan sends nothing,
-  only time passes.
-
-  Args:
-    rules: The rules of the run.
-    state: The state before the exchange.
-    totals: The sums of the clients' totals.
-    true_norm_fn: Maps trainable weights to the norm of the global gradient.
-
-  Returns:
-    The state after the exchange, and its metrics.
+  only time passes. `totals` are the clients' sums.
   """
   plan = current_plan(rules, state)
   outcome = _decide(rules, state, plan, totals)
@@ -266,7 +254,7 @@ def _metrics(state, new_state, plan, totals, outcome):
 
 
 def _downlink_bits(rules, sends, stepped, vector_bits):
-  """Returns the bits of a broadcast: of the test, and of the vector if sent."""
+  """Returns the bits of the test, and of the vector if it is sent."""
   test_bits = 0 if rules.is_oracle else 1
   if not rules.broadcast_every_exchange:
     vector_bits = tf.where(stepped, vector_bits, 0)

@@ -13,12 +13,7 @@ from tff_localupdate.compression import random_seeds
 
 
 class QuantizedMeanState(NamedTuple):
-  """The state of the aggregation.
-
-  Attributes:
-    seed: int64, as given to the factory.
-    round_num: int64, the number of aggregations done.
-  """
+  """The factory's seed, and the number of aggregations done; both int64."""
 
   seed: Any
   round_num: Any
@@ -29,9 +24,8 @@ class QuantizedMeanMeasurements(NamedTuple):
 
   Attributes:
     uplink_bits: float64, the bits that a client sent, mean over the clients.
-    total_uplink_bits: int64, the bits that all clients sent together. An
-      aggregator does not know which of them had examples: LocalUpdate's empty
-      clients send zeros, and their messages count.
+    total_uplink_bits: int64, the bits that all clients sent together. No
+      aggregator knows which are empty in LocalUpdate: their zeros count.
     clients_not_sent: int32, the number of clients for whose value there is no
       message; see `messages.Transmission`.
   """
@@ -80,18 +74,9 @@ class QuantizedMeanFactory(tff.aggregators.UnweightedAggregationFactory):
       seed: int = 0,
       seeded_by_clients: bool = False,
   ):
-    """Makes a factory.
+    """Makes a factory; the arguments are those of `build_quantized_broadcast`.
 
-    Args:
-      quantizer: Q.
-      code: The code whose bits are counted.
-      resolution: The resolution, as the quantizer takes it.
-      seed: A whole number; it determines all draws.
-      seeded_by_clients: Whether values come with seeds.
-
-    Raises:
-      TypeError: If `quantizer` or `code` is not of its type.
-      ValueError: If `resolution` or `seed` is out of its range.
+    Values come with seeds if `seeded_by_clients`.
     """
     arguments.check_type('quantizer', quantizer, quantizers.Quantizer)
     arguments.check_type('code', code, codes.Code)
@@ -188,12 +173,7 @@ def _finish(state, total, total_bits, num_clients, num_not_sent):
 
 
 class QuantizedBroadcastState(NamedTuple):
-  """The state of the distribution.
-
-  Attributes:
-    seed: int64, as given to the builder.
-    round_num: int64, the number of broadcasts done.
-  """
+  """The builder's seed, and the number of broadcasts done; both int64."""
 
   seed: Any
   round_num: Any
@@ -203,10 +183,9 @@ class QuantizedBroadcastMeasurements(NamedTuple):
   """What is measured in one broadcast.
 
   Attributes:
-    downlink_bits: int64, the bits of the message; it is counted once, however
-      many clients receive it.
-    was_sent: bool, False if there is no message for the value; see
-      `messages.Transmission`.
+    downlink_bits: int64, the bits of the message, counted once however many
+      clients receive it.
+    was_sent: bool, see `messages.Transmission`.
   """
 
   downlink_bits: Any
@@ -238,11 +217,8 @@ def build_quantized_broadcast(
       or float64.
     quantizer: Q.
     code: The code whose bits are counted.
-    resolution: The resolution, as the quantizer takes it.
+    resolution: As the quantizer takes it.
     seed: A whole number; it determines all draws.
-
-  Returns:
-    The `tff.learning.templates.DistributionProcess`.
 
   Raises:
     TypeError: If `quantizer` or `code` is not of its type, or `value_type` not

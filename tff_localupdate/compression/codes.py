@@ -44,8 +44,7 @@ class Code(abc.ABC):
   def encode(self, indices: np.ndarray) -> bytes:
     """Returns the bytes of int64 [d], the last one filled up with zeros.
 
-    Raises:
-      ValueError: If an integer is out of the range of the code.
+    Raises ValueError if an integer is out of the range of the code.
     """
     indices = np.asarray(indices, np.int64)
     low, high = self.index_range()
@@ -140,11 +139,7 @@ class FixedWidthCode(Code):
   """
 
   def __init__(self, max_index: int, *, signed: bool = True):
-    """Makes a code for magnitudes up to s, `max_index`, from 1 to 2^31 - 1.
-
-    Raises:
-      ValueError: If `max_index` is out of its range.
-    """
+    """Makes a code for magnitudes up to s, `max_index`, from 1 to 2^31 - 1."""
     arguments.check_count('max_index', max_index)
     if max_index > quantizers.MAX_INDEX:
       raise ValueError(
@@ -318,10 +313,8 @@ def checked_range(indices: np.ndarray) -> np.ndarray:
 def pack(values: np.ndarray, widths: np.ndarray) -> bytes:
   """Writes numbers one after another, the highest bit of each first.
 
-  Args:
-    values: int64 [n], not negative.
-    widths: int64 [n], the number of bits of each, at most 63; leading zeros
-      fill up.
+  Both are int64 [n]: `values`, not negative, and the number of bits of each, at
+  most 63, which leading zeros fill up.
   """
   # Every bit of the message at once: bit j of a number is the number shifted
   # right by j, and j counts down from its width - 1 to 0.
@@ -381,14 +374,10 @@ class BitReader:
 
 
 def check_filling(num_read: int, rest: bytes) -> None:
-  """Checks that what follows the last bit that counts fills its byte only.
+  """Raises DecodingError unless what follows the last bit fills its byte only.
 
-  Args:
-    num_read: The number of bits that count.
-    rest: Those after them, one per byte, each 0 or 1 in its lowest bit.
-
-  Raises:
-    DecodingError: If there are 8 or more, or one of them is not 0.
+  `rest` is what follows `num_read` bits that count: one per byte, each 0 or 1
+  in its lowest bit.
   """
   if len(rest) >= 8:
     raise DecodingError(

@@ -39,9 +39,8 @@ def unflatten(vector: tf.Tensor, like: Any) -> Any:
 def check_value_type(name: str, value_type: Any) -> None:
   """Checks that values of a TFF type, called `name`, can be flattened.
 
-  Raises:
-    TypeError: If there is anything but tensors of fixed shapes in it.
-    ValueError: If there is no entry, or not one dtype, float32 or float64.
+  Raises TypeError for anything but tensors of fixed shapes, and ValueError if
+  there is no entry, or not one dtype, float32 or float64.
   """
   leaves = tff.structure.flatten(value_type) if isinstance(
       value_type, tff.StructType
@@ -101,14 +100,8 @@ def transmit(
 ) -> Transmission:
   """Quantizes, counts the bits and decodes, in pure TensorFlow.
 
-  The bytes are not built. `encode` builds them, in as many bits.
-
-  Args:
-    vector: [d], float32 or float64.
-    resolution: The resolution, as the quantizer takes it.
-    seed: int64 [2].
-    quantizer: The quantizer.
-    code: The code.
+  For [d], float32 or float64, and a seed, int64 [2]. The bytes are not built.
+  `encode` builds them, in as many bits.
   """
   # All three, whether or not there is a message: a graph has no early exit.
   # Then what is not a message is replaced by what says so.
@@ -141,10 +134,8 @@ def count_bits(
 def encode(quantized: quantizers.QuantizedVector, code: codes.Code) -> bytes:
   """Returns the bytes of a message: the header, big-endian, then the integers.
 
-  8 bits each, as many as `count_bits` says, up to the filling of the last.
-
-  Raises:
-    ValueError: If an integer is out of the range of the code.
+  As many bits as `count_bits` says, up to the filling of the last byte. Raises
+  ValueError if an integer is out of the range of the code.
   """
   header = np.asarray(quantized.header)
   return header.astype(header.dtype.newbyteorder('>')).tobytes() + code.encode(
@@ -162,16 +153,8 @@ def decode(
 ) -> quantizers.QuantizedVector:
   """Returns what `encode` was given, as arrays.
 
-  Args:
-    data: The bytes.
-    code: The code.
-    num_indices: The number of integers; like the rest, known to both sides.
-    num_header: The number of floats in the header.
-    dtype: Their dtype, `float32` or `float64`.
-
-  Raises:
-    codes.DecodingError: If the bytes are no such message.
-    ValueError: If `dtype` is neither.
+  `dtype` is that of the header, `float32` or `float64`. Raises
+  `codes.DecodingError` if the bytes are no such message.
   """
   dtype = np.dtype(arguments.checked_dtype(dtype))
   size = num_header * dtype.itemsize

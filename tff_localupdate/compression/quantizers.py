@@ -81,11 +81,10 @@ class GridQuantizer(Quantizer):
   """
 
   def __init__(self, grid: str = 'vector'):
-    """Makes a quantizer.
+    """Makes a quantizer whose resolution bounds the error in L2 norm.
 
-    Args:
-      grid: What the resolution bounds, `vector` the error of the whole vector
-        in L2 norm, `coordinate` that of each coordinate; else ValueError.
+    That of the whole vector if `grid` is `vector`, of each coordinate if it is
+    `coordinate`.
     """
     arguments.check_choice('grid', grid, GRIDS)
     self._grid = grid

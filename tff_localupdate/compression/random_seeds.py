@@ -28,16 +28,10 @@ def check_seed(name: str, value: Any) -> None:
 
 
 def derive_seed(seed: Integer, *path: Integer) -> tf.Tensor:
-  """Returns the seed at the end of a path of whole numbers.
+  """Returns the seed, int64 [2], at the end of a path of whole numbers.
 
-  Different paths give unrelated seeds, and so unrelated draws.
-
-  Args:
-    seed: An integer, or int64 scalar: the seed of a whole process.
-    *path: Integers or integer scalars, for instance round and client.
-
-  Returns:
-    The seed, int64 [2].
+  `seed` is that of a whole process; the path may be round and client. Different
+  paths give unrelated seeds, and so unrelated draws.
   """
   derived = tf.stack([tf.cast(seed, tf.int64), tf.constant(0, tf.int64)])
   for number in path:

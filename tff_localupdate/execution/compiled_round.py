@@ -48,8 +48,7 @@ class CompiledRound:
 
   Attributes:
     jit: Whether the last round was compiled with XLA.
-    client_devices: Devices that client work of the last round ran on, read off
-      the tensors it produced.
+    client_devices: Where client work of the last round ran, by its results.
     num_compiled: How many cohort shapes are kept compiled, the latest 128.
   """
 
@@ -91,7 +90,7 @@ class CompiledRound:
   def __call__(
       self, state: Any, cohort: Sequence[Any], size: int, stacked: bool = True
   ) -> Any:
-    """Runs one round.
+    """Runs one round; returns the state, on the device, and the output, NumPy.
 
     Args:
       state: Server state, by the process's type.
@@ -101,10 +100,6 @@ class CompiledRound:
       size: M, the number of clients; may be 0.
       stacked: False for clients whose leaves differ in shape. Such a round is
         traced client by client and anew for each combination of shapes.
-
-    Returns:
-      `(state, output)`: the state as tensors on the device, the output as
-      NumPy values.
 
     Raises:
       ValueError: If a secure sum's input is out of its declared range.
@@ -169,11 +164,7 @@ class CompiledRound:
     return self._graph.unpack(results)
 
   def _shapes(self, leaves, stacked):
-    """Shapes of the leaves as the function for them takes them: its key.
-
-    The clients' types come around again for each client if leaves are not
-    stacked, and once if they are.
-    """
+    """The key of a function: shapes of the leaves as it takes them."""
     shapes = [tuple(leaf.shape) for leaf in leaves]
     if self._jit_now:
       return tuple(shapes)
@@ -242,15 +233,10 @@ def host_call(
 ) -> Callable[..., list[tf.Tensor]]:
   """Traces a function of flat tensors and returns how to call it on a host.
 
-  Args:
-    build: The function.
-    specs: Its arguments.
-    one_program: Whether XLA compiles all of it. One operation then calls it,
-      which takes two thirds of the time; without XLA that operation leaves
-      TensorFlow's optimization of graphs out, a fifth of a convolutional round.
-
-  Returns:
-    A function of tensors as in `specs`, of the same bits either way.
+  Returns a function of tensors as in `specs`. If `one_program`, XLA compiles
+  all of it, and one operation calls it, which takes two thirds of the time.
+  Without XLA that operation leaves out TensorFlow's optimization of graphs,
+  which is a fifth of a convolutional round. The bits are the same either way.
   """
   # A function of TensorFlow 1 binds flat arguments twice as fast as a
   # `tf.function`, which looks for structures in them at every call.

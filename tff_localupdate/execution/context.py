@@ -38,11 +38,7 @@ class InProcessContext(tff.framework.SyncContext):
   """
 
   def __init__(self, options: Optional[devices_lib.ExecutionOptions] = None):
-    """Makes a context.
-
-    Args:
-      options: How rounds are compiled; None lets `devices.configure` choose.
-    """
+    """Makes a context; None lets `devices.configure` choose the options."""
     super().__init__()
     self._options = options or devices_lib.ExecutionOptions(
         devices_lib.configure()
@@ -52,11 +48,7 @@ class InProcessContext(tff.framework.SyncContext):
     self._compiled = collections.OrderedDict()
 
   def invoke(self, comp: Any, arg: Any) -> Any:
-    """See `tff.framework.SyncContext`.
-
-    Raises:
-      forms.UnsupportedComputationError: If `comp` is of another kind.
-    """
+    """See `tff.framework.SyncContext`; other kinds are refused."""
     run = self._look_up(comp)
     return run(arg)
 
@@ -102,10 +94,7 @@ def set_default_context(
     jit: str = 'auto',
     clients: str = 'auto',
 ) -> InProcessContext:
-  """Makes the in-process context TFF's default, and returns it.
-
-  Args as of `program.compile_process`.
-  """
+  """Makes a context TFF's default; arguments of `program.compile_process`."""
   chosen = devices_lib.configure() if devices is None else devices
   context = InProcessContext(devices_lib.ExecutionOptions(chosen, jit, clients))
   tff.framework.set_default_context(context)

@@ -25,11 +25,11 @@ _LARGE, _KEPT = 18 * 2 ** 20, 2 ** 26
 
 @dataclasses.dataclass(frozen=True)
 class ExecutionOptions:
-  """How rounds are compiled: that changes errors and rounding, no more.
+  """How rounds are compiled; this changes only errors and rounding.
 
-  TensorFlow's kernels check indices and divisors. XLA does not: it takes the
-  nearest row for an index out of range. Client work that has assertions
-  (`tf.debugging.assert_*`) is therefore not compiled by XLA under `'auto'`.
+  TensorFlow's kernels check indices and divisors. XLA takes the nearest row for
+  an index out of range. So `'auto'` never compiles client work that has
+  assertions (`tf.debugging.assert_*`) by XLA.
 
   Attributes:
     devices: Names as `configure` returns them, such as '/device:GPU:0'; several
@@ -77,25 +77,23 @@ def configure(
     deterministic: bool = False,
     tensor_float_32: Optional[bool] = None,
 ) -> tuple[str, ...]:
-  """Prepares TensorFlow's devices and names those that client work uses.
+  """Prepares TensorFlow's devices and returns the names of those in use.
 
-  Call it before anything else runs on TensorFlow. Once a device is in use,
-  memory growth and threads can no longer be chosen, and stay as they are.
+  Call it before anything else runs on TensorFlow: once a device is in use,
+  memory growth and threads stay as they are.
 
   Without a GPU an operation gets one thread, unless a number is set already
-  (`tf.config.threading`, or the variable TF_NUM_INTRAOP_THREADS): the cores
-  share the clients of a cohort instead. The operations of a local step are so
-  small that threads would spend more time waiting for each other.
+  (`tf.config.threading` or TF_NUM_INTRAOP_THREADS): the operations of a local
+  step are too small to split, so the cores share the clients of a cohort.
 
   Large blocks of memory that are freed after building (weights in protos) go
-  back to the system, where glibc would keep them. Its own variables
-  (MALLOC_MMAP_THRESHOLD_ and others) override that.
+  back to the system, where glibc would keep them, unless its own variables
+  (MALLOC_MMAP_THRESHOLD_ and others) are set.
 
   Args:
     devices: `'auto'` (every visible GPU, else the first CPU), or names such as
-      `'GPU:0,GPU:1'`, `'CPU:0'`, as one text or a sequence. Several devices
-      share each cohort.
-    require_gpu: Refuse to go on unless all chosen devices are GPUs.
+      `'GPU:0,GPU:1'`, `'CPU:0'`, as one text or a sequence.
+    require_gpu: Raise RuntimeError unless all chosen devices are GPUs.
     deterministic: On GPUs, ask TensorFlow for deterministic kernels, so that
       the same seed gives the same bits on one device; the CPU kernels used here
       are so anyway. TensorFlow then refuses to trace random operations without
@@ -108,7 +106,6 @@ def configure(
     Full device names, such as `('/device:GPU:0',)`.
 
   Raises:
-    RuntimeError: If `require_gpu` is set and TensorFlow sees no GPU.
     ValueError: If a device does not exist or is named twice.
   """
   _return_large_blocks()

@@ -3,9 +3,7 @@
 A TFF computation is a proto that nothing here can run as it stands. But TFF
 compiles an iterative process to a MapReduceForm (prepare, work, zero,
 accumulate, merge, report, update), each part of which is one plain TensorFlow
-graph with named inputs and outputs. Imported into this process, the graphs run
-on whatever devices its TensorFlow has. This module is the only one that reads
-the protos; it goes three steps:
+graph with named inputs and outputs. This module alone reads the protos:
 
   1. `map_reduce_form` and `local_form` let TFF compile to plain graphs;
   2. `ImportedFunction` makes one graph a function of flat tensors;
@@ -50,13 +48,9 @@ def plain_grappler() -> tf.compat.v1.ConfigProto:
 
 
 def map_reduce_form(next_computation: Any) -> Any:
-  """Returns the `tff.backends.mapreduce.MapReduceForm` of `next`.
+  """Returns the `tff.backends.mapreduce.MapReduceForm` of a `next`.
 
-  Args:
-    next_computation: `(S@SERVER, D@CLIENTS) -> (S@SERVER, M@SERVER)`.
-
-  Raises:
-    UnsupportedComputationError: If TFF cannot bring it into that form.
+  Raises UnsupportedComputationError if TFF cannot bring it into that form.
   """
   try:
     return tff.backends.mapreduce.get_map_reduce_form_for_computation(
@@ -71,13 +65,10 @@ def map_reduce_form(next_computation: Any) -> Any:
 
 
 def local_form(computation: Any) -> Any:
-  """Plain TensorFlow form of a computation without client placement.
+  """Plain TensorFlow form of a computation without clients.
 
-  Args:
-    computation: One without placements, or `() -> S@SERVER`.
-
-  Raises:
-    UnsupportedComputationError: If it is not made of TensorFlow blocks only.
+  It has no placements, or is `() -> S@SERVER`. Raises
+  UnsupportedComputationError if it is not made of TensorFlow blocks only.
   """
   proto = tff.framework.serialize_computation(computation)
   if proto.WhichOneof('computation') == 'tensorflow':
@@ -112,7 +103,7 @@ class ImportedFunction:
 
   Calling it inside a `tf.function`, or eagerly, with the flat leaves of its
   parameter gives the flat leaves of its result. Each instance has its own
-  function names and its own variables, so two instances may run at once.
+  function names and variables, so two may run at once.
 
   Attributes:
     parameter_types: TFF types of the leaves it takes.
@@ -120,8 +111,8 @@ class ImportedFunction:
     op_types: Names of all TensorFlow operations in it and in its library.
     has_state: Whether it creates variables or tables while it runs.
     loop_depth: How deep its loops are nested; 0 without loops.
-    draws: Names of those operations that draw random numbers of their own, from
-      no seed that is passed in.
+    draws: Names of those operations that draw random numbers from no seed that
+      is passed in.
   """
 
   def __init__(self, computation: Any):
@@ -277,13 +268,9 @@ def import_function(
 ) -> Callable[..., list[tf.Tensor]]:
   """Returns the function from feeds to fetches, of what these need alone.
 
-  Takes a sixth of the time of importing all and pruning that.
-
-  Args:
-    graph_def: The graph; is changed. Has no variables.
-    feeds: Names of the tensors that are given, outputs of placeholders.
-    fetches: Names of those wanted.
-    specs: Those of the feeds.
+  Takes a sixth of the time of importing all and pruning that. The graph, which
+  is changed, has no variables; the feeds, with `specs`, are outputs of
+  placeholders.
   """
   # A fetch that is fed goes straight through: its placeholder is not imported.
   # Nor can a feed be mapped that no imported node reads.
@@ -308,8 +295,7 @@ def import_with_variables(
 ) -> tuple[Callable[[], Any], Callable[..., list[tf.Tensor]]]:
   """Returns the graph's initializer, and the function from feeds to fetches.
 
-  The two share the variables of one graph. Arguments as of `import_function`;
-  `initialize_op` names the operation that initializes the variables.
+  The two share the variables of one graph; see `import_function`.
   """
   import_graph = _importer(graph_def, ())
   wrapped = tf.compat.v1.wrap_function(lambda: import_graph({}), [])
@@ -322,10 +308,7 @@ def import_with_variables(
 
 
 def _importer(graph_def, fetches):
-  """Returns a function that imports the graph, once, and then lets go of it.
-
-  TensorFlow keeps the function, and with it would keep the graph once more.
-  """
+  """Returns what imports the graph, once, and then lets go of it."""
   given = [(graph_def, _take_out_large_constants(graph_def))]
 
   def import_graph(fed):
@@ -341,10 +324,7 @@ def _importer(graph_def, fetches):
 
 
 def _part_between(graph_def, feeds, fetches):
-  """Returns the nodes that the fetches need, and the feeds that these read.
-
-  Feeds are the outputs of placeholders, which are left out.
-  """
+  """Returns the nodes that the fetches need, and the feeds that these read."""
   # A walk back from the fetches, which stops at what is fed. An input is
   # 'node:output', 'node' for output 0, or '^node' for one that is only waited
   # for.
@@ -390,10 +370,8 @@ def _node_name(tensor_name):
 def _take_out_large_constants(graph_def):
   """Turns large constants into inputs; returns functions that give these.
 
-  TensorFlow keeps about ten copies of what is in a graph that it runs, which
-  for the weights of a model is most of the memory; a captured tensor is one.
-  A graph may store a constant of equal numbers as one number, but running it
-  makes all of them.
+  TensorFlow keeps about ten copies of what is in a graph that it runs, mostly
+  the weights of a model; a captured tensor is one.
   """
   given = {}
   for node in graph_def.node:

@@ -77,16 +77,12 @@ class Program:
     return self._initialize.call_flat([], as_numpy=False)
 
   def next(self, state: Any, cohort: Any) -> tuple[Any, Any]:
-    """Runs one round.
+    """Runs one round; returns the state, on the device, and the output, NumPy.
 
     Args:
       state: Result of `initialize` or of the last `next`.
       cohort: One client's value whose leaves have a leading axis M over the
         clients of the cohort (arrays or tensors).
-
-    Returns:
-      The new state (tensors that stay on the device) and the server's output
-      (NumPy).
 
     Raises:
       TypeError: If state or cohort do not match the process's types, or the
@@ -143,12 +139,9 @@ def compile_process(
 ) -> Program:
   """Compiles a `tff.templates.IterativeProcess` for this Python process.
 
-  Args:
-    process: Process whose `next` takes (state, client values) and returns
-      (state, output).
-    jit: See `devices.ExecutionOptions`.
-    clients: See `devices.ExecutionOptions`.
-    devices: Result of `devices.configure`; None calls it.
+  Its `next` takes (state, client values) and returns (state, output). The
+  options are those of `devices.ExecutionOptions`; if `devices` is None,
+  `devices.configure` chooses them.
 
   Raises:
     forms.UnsupportedComputationError: If `next` is of another shape.

@@ -10,11 +10,10 @@ TFF takes `next` apart into plain graphs. A round joins them:
     total         = merge(partials), in the order of the devices
     state, output = update(state, report(total))
 
-All of that is one `tf.function`. The clients are a loop in it whose variables
-are the partial sums, so that the graph does not grow with the cohort, and sums
-are made in the order of the clients whatever runs beside what: equal seeds give
-equal bits on one device. TFF's secure sums go beside the accumulator, as plain
-sums (`SecureSums`).
+All of that is one `tf.function`. The clients are a loop whose variables are the
+partial sums, so the graph does not grow with the cohort, and sums are made in
+the order of the clients: equal seeds give equal bits on one device. TFF's
+secure sums go beside the accumulator, as plain sums (`SecureSums`).
 """
 
 from typing import Any, NamedTuple, Optional, Sequence
@@ -39,9 +38,8 @@ class RoundResult(NamedTuple):
 
   Attributes:
     server: Leaves of the new state, then those of the server's output.
-    probes: One tensor that client work produced, for each device used.
-    in_range: Whether all inputs of secure sums kept their declared range;
-      None if the process has none.
+    probes: One tensor of client work for each device used.
+    in_range: Whether all inputs of secure sums were in range; None without any.
   """
 
   server: list[tf.Tensor]
@@ -61,15 +59,13 @@ class RoundGraph:
   """The imported parts of a MapReduceForm and the graph that joins them.
 
   Attributes:
-    convolves: Whether client work convolves, which XLA runs far slower on a
-      CPU than TensorFlow does.
+    convolves: Whether client work convolves, which XLA does slowly on a CPU.
     is_heavy: Whether the work of a client takes far longer than starting a
-      program: it has loops inside its loop of local steps (recurrent models),
-      or large weights.
-    draws: Names of operations that draw random numbers which are not in the
-      state: rounds with any do not repeat.
-    needs_host: Whether client work contains what XLA cannot compile at all
-      (data sets, variables, tables) or would leave out (assertions).
+      program: by large weights, or loops inside its own (recurrent models).
+    draws: Names of operations that draw random numbers from outside the state:
+      rounds with any do not repeat.
+    needs_host: Whether client work contains what XLA cannot compile (data sets,
+      variables, tables) or would leave out (assertions).
     has_state: Whether a part has variables or tables, so that two calls of it
       must not overlap.
   """
@@ -109,13 +105,8 @@ class RoundGraph:
   ) -> Any:
     """Returns an untraced `tf.function` of (state leaves, cohort leaves).
 
-    Args:
-      size: Number of clients.
-      jit: Whether XLA compiles it: all of it for clients one after another,
-        each client's work by itself for parallel ones.
-      clients: 'loop' or 'parallel', see `ExecutionOptions`.
-      stacked: Whether the cohort's leaves are stacked over the clients, or
-        given client after client.
+    If `jit`, XLA compiles all of it, or, if `clients` is 'parallel', each
+    client's work by itself; for `stacked` see `CompiledRound`.
     """
     shards = _shards(size, len(self._devices))
     parallel = clients == 'parallel' and stacked and not self._work[0].has_state
@@ -240,10 +231,7 @@ class RoundGraph:
     return self._unflat(results[1:])
 
   def _sum_shapes(self, start):
-    """Shapes of the loop's values: sums may grow where their type is open.
-
-    An accumulator that collects, of type [None], starts at [0].
-    """
+    """Shapes of the loop's values: an accumulator of type [None] may grow."""
     shapes = [value.shape for value in start]
     for i, result in enumerate(self._accumulate.result_types, 1):
       shapes[i] = values.leaf_spec(result).shape
@@ -299,12 +287,9 @@ class SecureSums:
   """TFF's secure sums, simulated as plain sums with their ranges checked.
 
   Nothing is encrypted: a simulation shows the numbers that secure aggregation
-  would give, and refuses inputs that the protocol could not carry. A form has
-  three kinds, whose leaves come in this order: sums of given bit width, of
-  given largest input, and modulo a number.
-
-  Attributes:
-    used: Whether the process has any.
+  would give, and refuses inputs that the protocol could not carry. Leaves come
+  in the order of TFF's three kinds: sums of given bit width, of given largest
+  input, and modulo a number. `used` says whether the process has any.
   """
 
   def __init__(self, form: Any):

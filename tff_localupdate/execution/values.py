@@ -6,8 +6,7 @@ order the leaves come (depth first, fields in the order of the type), which
 dtypes and shapes they have, and which Python containers to build from results.
 
 A type is walked once, when its `Codec` is made: each node becomes a closure
-that handles its own part of a value. A round then runs the closures and does
-not look at types any more.
+that handles its part of a value, and a round only runs the closures.
 """
 
 import collections
@@ -23,21 +22,13 @@ _MISSING = object()
 
 
 class Codec:
-  """Flattens and packs the values of one TFF type.
-
-  The type is walked once, here; a round pays for its leaves only.
-
-  Attributes:
-    leaf_types: The tensor and sequence types, in the order of leaves.
-  """
+  """Flattens and packs values of one type; `leaf_types` lists its leaves."""
 
   def __init__(self, type_spec: Optional[tff.Type], name: str = 'value'):
-    """Prepares for one type.
+    """Prepares for one type; errors call the value `name`.
 
-    Args:
-      type_spec: A TFF type of structures, tensors and sequences (placements are
-        looked through); None has no leaves.
-      name: What errors call the value.
+    The type is made of structures, tensors and sequences, any placement looked
+    through; None has no leaves.
     """
     self.leaf_types = leaf_types(type_spec)
     self._name = name
@@ -45,19 +36,12 @@ class Codec:
     self._pack = None if type_spec is None else _packer(type_spec)
 
   def flatten(self, value: Any, name: str = '') -> list[Any]:
-    """Lists the leaves of `value`, one per leaf type.
+    """Lists the leaves of `value`, one per leaf type; a dataset as a variant.
 
-    Args:
-      value: Nested NamedTuples, mappings, sequences, attrs classes or
-        `tff.structure.Struct`s that match the type; leaves are tensors, arrays
-        or numbers, and `tf.data.Dataset`s or lists for sequences.
-      name: What errors call the value, if not what the codec was given.
-
-    Returns:
-      Leaves; a dataset is given as a variant tensor.
-
-    Raises:
-      TypeError: If the structure, a dtype or a shape does not match.
+    It is made of NamedTuples, mappings, sequences, attrs classes or
+    `tff.structure.Struct`s that match the type; leaves are tensors, arrays or
+    numbers, and `tf.data.Dataset`s or lists for sequences. Raises TypeError if
+    the structure, a dtype or a shape does not match.
     """
     leaves = []
     if self._flatten is not None:

@@ -34,13 +34,7 @@ class ClientBatches(NamedTuple):
 
 
 class SeededClientBatches(NamedTuple):
-  """The data of one client for one round, with a seed of its own.
-
-  Attributes:
-    batches: As in `ClientBatches`.
-    num_examples: As in `ClientBatches`.
-    seed: int64 scalar, which tells clients apart, for the aggregator.
-  """
+  """`ClientBatches` with an int64 seed, which tells clients apart."""
 
   batches: Any
   num_examples: Any
@@ -50,10 +44,7 @@ class SeededClientBatches(NamedTuple):
 class SeededUpdate(NamedTuple):
   """What a client hands to an aggregator that draws by the client's seed.
 
-  Attributes:
-    update: q^i.
-    seed: That of the client's value.
-    is_used: bool, whether the client has examples; if not, it sends nothing.
+  `update` is q^i; `is_used` is false for an empty client, which sends nothing.
   """
 
   update: Any
@@ -62,13 +53,10 @@ class SeededUpdate(NamedTuple):
 
 
 class ClientBatchesAndExamples(NamedTuple):
-  """The data of one client for one round, with all of its examples.
+  """`ClientBatches` with all examples of the client.
 
-  Attributes:
-    batches: As in `ClientBatches`.
-    num_examples: As in `ClientBatches`.
-    examples: All examples: the structure of `model.input_spec`, leaves
-      [N, ...], of which the first `num_examples` rows count.
+  `examples` has the structure of `model.input_spec`, leaves [N, ...], of which
+  the first `num_examples` rows count.
   """
 
   batches: Any
@@ -93,13 +81,13 @@ class ClientEpochs(NamedTuple):
 
 
 class ClientTotals(NamedTuple):
-  """Quantities of one client that the server sums over all clients.
+  """What the server sums over all clients; int32 where not said otherwise.
 
   Attributes:
     loss: The loss before training; 0 if the client is empty.
-    clients_used: int32, 1 if the client has examples, else 0.
-    clients_empty: int32, 1 if it has none, else 0.
-    clients_non_finite: int32, 1 if its update is not finite, else 0.
+    clients_used: 1 if the client has examples, else 0.
+    clients_empty: 1 if it has none, else 0.
+    clients_non_finite: 1 if its update is not finite, else 0.
     examples_used: int64, the number of examples drawn.
   """
 
@@ -128,21 +116,15 @@ def tensor_client_work(
   """Does the work of a client whose data are tensors.
 
   The loss before training is that of the weights received: f_i(x_t) itself if
-  `full`, else an unbiased estimate.
+  `full`, else an unbiased estimate; see `process.build_local_update`.
 
   Args:
     losses: The losses of the model.
     weights: x_t, the trainable weights received.
-    client: A `ClientBatches` or `SeededClientBatches`; for `full` a
-      `ClientBatchesAndExamples`.
+    client: A value of the type that the options ask for.
     client_learning_rate: gamma_t, a scalar.
     update_fn: What makes an update of the batches, InnerLoop for one.
-    loss_before_training: Over which examples that loss is taken: `drawn`, all
-      drawn ones, which costs a forward pass; `first_batch`, the B ones of the
-      first step, which costs nothing; `full`, all that the client has.
-
-  Returns:
-    The `ClientResult`.
+    loss_before_training: `drawn`, `first_batch` or `full`.
   """
   update, loss = update_fn(
       losses.training, weights, client.batches, client_learning_rate
@@ -183,8 +165,7 @@ def sequence_client_work(
   at its beginning; one without any batch is an empty client. Batches may differ
   in size. The loss before training is the mean over the examples taken.
 
-  The arguments are those of `tensor_client_work` and `inner_loop.inner_loop`,
-  with `batches` the client's data set.
+  The arguments are those of `tensor_client_work` and `inner_loop.inner_loop`.
   """
   num_found = batches.take(1).reduce(tf.constant(0), lambda n, _: n + 1)
   # Not `==`, which compares identities in the graphs that TFF traces in.
@@ -223,12 +204,8 @@ def epoch_client_work(
   InnerLoop with the batches that the client has, each of the size that it has,
   and theta_k = 1 for each of them: q = sum_k g_k, k = 1, ..., K_i.
 
-  The arguments are those of `tensor_client_work`, but for
-
-  Args:
-    local_steps: Other ways to take the local steps.
-    loss_before_training: `drawn`, over the examples taken, which costs a
-      forward pass and is f_i(x_t) if the epochs are whole; or `first_batch`.
+  The arguments are those of `sequence_client_work`. The loss before training is
+  `drawn`, which is f_i(x_t) if the epochs are whole, or `first_batch`.
   """
   has_rows = tf.cast(client.batch_sizes > 0, tf.int32)
   num_steps = tf.reduce_sum(tf.math.cumprod(has_rows))
@@ -323,14 +300,7 @@ def batches_type(
 ) -> tff.StructType:
   """Returns the type of a `ClientBatches` of leaves [K, B, ...].
 
-  Args:
-    input_spec: The input spec of the model, leaves [B or None, ...].
-    num_steps: K.
-    batch_size: B.
-
-  Raises:
-    ValueError: If `batch_size` is not a positive whole number, or is not that
-      of `input_spec`.
+  `input_spec` has leaves [B or None, ...]; ValueError for another B.
   """
   arguments.check_count('batch_size', batch_size)
   for spec in tf.nest.flatten(input_spec):
@@ -386,11 +356,7 @@ def batches_and_examples_type(
 def epochs_type(
     input_spec: Any, num_padded_steps: int, batch_size: int
 ) -> tff.StructType:
-  """Returns the type of a `ClientEpochs`, as `batches_type` does, of K_max.
-
-  Raises:
-    ValueError: Also if `input_spec` does not leave the number of rows open.
-  """
+  """Returns the type of a `ClientEpochs`; `input_spec` leaves the rows open."""
   arguments.check_count('num_padded_steps', num_padded_steps)
   for spec in tf.nest.flatten(input_spec):
     if spec.shape[0] is not None:

@@ -34,19 +34,16 @@ def inner_loop(
   q, but the step is taken.
 
   The loop is one `tf.while_loop` over pure functions: it runs eagerly, in a
-  `tf.function` and under XLA.
+  `tf.function` and under XLA. The result has structure, shapes and dtype of
+  `weights`.
 
   Args:
     loss_fn: Maps (weights, batch) to the mean loss of the batch, a scalar.
     weights: A structure of tensors of one dtype, float32 or float64.
     batches: A structure of tensors [K, B, ...]; slice k of each is S_k.
-    client_learning_rate: gamma, a scalar, in any case used in the dtype of the
-      weights.
+    client_learning_rate: gamma, a scalar, used in the dtype of the weights.
     theta: The Theta weights.
     local_steps: Options of the steps; the defaults are the loop above.
-
-  Returns:
-    q, with structure, shapes and dtype of `weights`.
 
   Raises:
     ValueError: If `batches` or the factors of `local_steps` are not exactly
@@ -66,11 +63,7 @@ def inner_loop_and_first_loss(
     theta: theta_lib.Theta,
     local_steps: local_steps_lib.LocalSteps = local_steps_lib.PLAIN,
 ) -> tuple[Any, tf.Tensor]:
-  """Returns q as `inner_loop` does, and the loss of S_1 at x_1, a scalar.
-
-  The loss comes with the first gradient and costs nothing. Arguments and errors
-  are those of `inner_loop`.
-  """
+  """Returns q of `inner_loop`, and the loss of S_1 at x_1, at no extra cost."""
   check_num_batches(batches, theta.num_steps, 'K(Theta)')
   local_steps.check_num_steps(theta.num_steps)
 
@@ -120,7 +113,8 @@ def sum_gradients(
 ) -> tuple[Any, tuple[tf.Tensor, ...]]:
   """Runs the loop of `inner_loop` over batches that a function supplies.
 
-  Args that are not named here are those of `inner_loop`.
+  Arguments not named here are those of `inner_loop`. Returns q and the sums of
+  `observe`.
 
   Args:
     batch_of_step: Maps k = 0, ..., K-1 (an int32 scalar) to the batch of that
@@ -129,9 +123,6 @@ def sum_gradients(
     observe: Maps k-1, the batch S_k, and its loss at x_k to tensors that are
       summed over the steps.
     observed: Where the sums of `observe` start.
-
-  Returns:
-    q, with structure, shapes and dtype of `weights`, and the sums of `observe`.
   """
   weights = tf.nest.map_structure(tf.convert_to_tensor, weights)
   dtype = tf.nest.flatten(weights)[0].dtype
@@ -176,15 +167,8 @@ def loss_and_gradient(
 ) -> tuple[tf.Tensor, Any]:
   """Returns the loss and its gradient, 0 where a weight is not used.
 
-  Args:
-    loss_fn: Maps (weights, batch) to the mean loss of the batch.
-    weights: A structure of tensors.
-    batch: The batch.
-    dense: Whether all of the gradient is tensors; else it may hold
-      `tf.IndexedSlices` for weights of which the batch uses some rows only.
-
-  Returns:
-    The loss, and the gradient in the structure of the weights.
+  `loss_fn` is that of `inner_loop`. Unless `dense`, the gradient may hold
+  `tf.IndexedSlices` for weights of which the batch uses some rows only.
   """
   weights = tf.nest.map_structure(tf.convert_to_tensor, weights)
   with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -199,11 +183,7 @@ def loss_and_gradient(
 def densify(gradient: Any, weights: Any) -> Any:
   """Returns the gradient as tensors of the static shapes of the weights.
 
-  Embeddings give tf.IndexedSlices of unknown shape, which a loop cannot carry.
-
-  Args:
-    gradient: A structure of tensors and slices.
-    weights: The same structure of tensors.
+  Embeddings give `tf.IndexedSlices` of unknown shape, which no loop can carry.
   """
 
   def as_tensor(leaf, weight):
@@ -215,13 +195,7 @@ def densify(gradient: Any, weights: Any) -> Any:
 
 
 def check_num_batches(batches: Any, num_batches: int, symbol: str) -> None:
-  """Raises ValueError unless `batches` holds that many of them.
-
-  Args:
-    batches: A structure of tensors; the first axis is that of the batches.
-    num_batches: How many there have to be.
-    symbol: What the paper calls that number.
-  """
+  """Raises ValueError unless the first axis has that many, K for `symbol`."""
   for leaf in tf.nest.flatten(batches):
     found = tf.convert_to_tensor(leaf).shape[0]
     if found not in (None, num_batches):
@@ -235,8 +209,8 @@ def _weighting(
 ) -> tuple[Callable[[tf.Tensor, Any, Any], Any], float]:
   """Returns how to add a gradient to the sum, and a factor for the result.
 
-  The two usual kinds of Theta need no multiplication per step; over the
-  weights of a large model each one saved is felt.
+  The two usual kinds of Theta need no multiplication in each step, which is
+  felt with large models.
   """
   *earlier, last = theta.weights
   if all(weight == last for weight in earlier):

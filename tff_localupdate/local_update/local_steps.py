@@ -1,7 +1,7 @@
 """Options of the local steps, all of which LocalUpdate leaves off.
 
-The paper's local step is x_{k+1} = x_k - gamma g_k. It names other ones as
-extensions, or leaves them open; here they are.
+The paper's step is x_{k+1} = x_k - gamma g_k. It names others as extensions, or
+leaves them open.
 """
 
 from collections.abc import Callable
@@ -28,16 +28,10 @@ def _same(gradient: tf.Tensor) -> tf.Tensor:
 
 
 def add(point: Any, gradient: Any, scale_fn: ScaleFn = _same) -> Any:
-  """Returns x + s(g).
+  """Returns x + s(g), a structure of tensors.
 
-  Args:
-    point: x, a structure of tensors.
-    gradient: g, the same structure of tensors, or `tf.IndexedSlices` of rows,
-      in which an index may come up several times.
-    scale_fn: s, a multiplication of each number by one factor.
-
-  Returns:
-    The structure of tensors.
+  g is of tensors, or `tf.IndexedSlices` of rows, whose indices may repeat; s,
+  `scale_fn`, multiplies each number by one factor.
   """
 
   def add_leaf(x, g):
@@ -85,15 +79,15 @@ class LocalSteps:
   gamma > 0, q = (x_1 - x_{K+1}) / gamma is exactly that delta over gamma.
 
   The defaults are the algorithm of the paper, down to the graph. Source:
-  Charles and Konecny (2020) name a client rate that changes within the loop and
+  Charles and Konecny (2020) name client rates that change within the loop and
   client optimizers other than SGD; the proximal term is of Li et al., Federated
   Optimization in Heterogeneous Networks, MLSys 2020. The surrogate losses of
-  the paper's section 3 hold for `step_factors` too, with
-  Q_i = sum_k theta_k prod_{l<k} (I - gamma_l A_i); not for the other options.
+  the paper's section 3 hold for `step_factors` too (`theory.surrogate`), but
+  not for the other options.
 
   Departures: the FedProx of `tff.learning` 0.87.0 has the sign of the proximal
   term reversed: it steps along the gradient of f minus mu (x - x_1), away from
-  x_1. Here it is that of Li et al., so that the two differ.
+  x_1. Here it is that of Li et al.
 
   Attributes:
     optimizer: `sgd`, `momentum` (heavy ball) or `adagrad`.
@@ -154,15 +148,7 @@ class LocalSteps:
     return self.optimizer == 'sgd' and not self.proximal_strength
 
   def start(self, weights: Any, client_learning_rate: tf.Tensor) -> 'Mover':
-    """Returns what takes the steps of one client in one round.
-
-    Args:
-      weights: x_1, a structure of tensors of one dtype.
-      client_learning_rate: gamma, a scalar of that dtype.
-
-    Returns:
-      The `Mover`.
-    """
+    """Returns what takes one client's steps from x_1 in one round."""
     factors = None
     if self.step_factors is not None:
       factors = tf.constant(self.step_factors, client_learning_rate.dtype)
@@ -245,16 +231,8 @@ def checked(
 ) -> LocalSteps:
   """Returns the argument `local_steps` of a builder; None is `PLAIN`.
 
-  Args:
-    local_steps: The settings, or None.
-    num_steps: How many steps are taken; None if that is not known.
-
-  Returns:
-    The settings.
-
-  Raises:
-    TypeError: If they have another type.
-    ValueError: If their factors are not as many as the steps.
+  Raises TypeError for another type, and ValueError unless there are as many
+  factors as `num_steps`, if that is known.
   """
   if local_steps is None:
     return PLAIN

@@ -37,14 +37,11 @@ def build_computations(
 ) -> tuple[tff.Computation, tff.Computation]:
   """Returns `initialize` and `next` for one kind of client data and work.
 
-  Their types are `( -> S@SERVER)` and
-  `(<S@SERVER, {C}@CLIENTS> -> <state=S@SERVER, metrics=R@SERVER>)` with S a
-  `server_step.LocalUpdateState`, R a `server_step.LocalUpdateMetrics` and C the
-  type of the data of one client. The other arguments are those of
-  `build_local_update`.
+  Their types are `( -> S@SERVER)` and that in `build_local_update`, whose other
+  arguments these are.
 
   Args:
-    client_type_fn: Maps `model.input_spec` to C.
+    client_type_fn: Maps `model.input_spec` to C, the type of a client's data.
     work: What a client does with a value of type C.
     seeds_clients: Whether the updates are `client_work.SeededUpdate`.
 
@@ -195,11 +192,10 @@ def _build_next(
 
 
 class LocalUpdateProcess(tff.templates.IterativeProcess):
-  """LocalUpdate over tensors, with access to its rates and weights.
+  """LocalUpdate over tensors, see `build_local_update`.
 
-  `initialize` and `next` are TFF computations, see `build_local_update`. The
-  other methods are plain functions of a `server_step.LocalUpdateState`: they
-  need no execution context, and may be called inside a TFF computation.
+  `initialize` and `next` are TFF computations. The other methods are plain
+  functions of a `server_step.LocalUpdateState`, for use in or outside of TFF.
   """
 
   def __init__(
@@ -281,31 +277,26 @@ def build_local_update(
   neither zeroed nor rejected: a diverging run is seen to diverge.
 
   Args:
-    model: The model; its loss is the mean over a batch.
+    model: Its loss is the mean over a batch.
     theta: The Theta weights.
     batch_size: B.
     client_learning_rate: The initial gamma, finite and not negative.
-    server_optimizer: The server optimizer, with the initial eta; see
-      `server_optimizers`.
+    server_optimizer: With the initial eta; see `server_optimizers`.
     aggregator: How the mean over the clients is taken; None is
       `tff.aggregators.UnweightedMeanFactory()`. (The differentially private
       ones of TFF 0.87.0 add float32 noise, and refuse float64 weights.)
     loss_before_training: Over which examples a client's loss at x_t is taken:
-      `drawn`, the K B drawn ones; `first_batch`, the B ones of its first step,
-      whose loss (in training mode) comes with the gradient and costs nothing;
-      `full`, all that it has.
+      `drawn`, the K B drawn ones, which costs a forward pass; `first_batch`,
+      the B ones of its first step, whose loss (in training mode) comes with the
+      gradient and costs nothing; `full`, all that it has.
     example_loss_fn: Maps (output, labels) of n examples to their losses [n];
       with `full` only, where it is needed.
     num_padded_examples: N, the rows of the tensors that hold all examples of a
       client; with `full` only. None leaves N open.
-    local_steps: Other ways to take the local steps, such as by momentum, at
-      rates that change, with a proximal term; None is the paper's.
+    local_steps: Other ways to take the local steps; None is the paper's.
     seeds_clients: Whether C is a `client_work.SeededClientBatches`, for an
       `aggregator` that takes values of type `client_work.SeededUpdate`, such as
       a `compression.QuantizedMeanFactory` that is seeded by clients.
-
-  Returns:
-    The `LocalUpdateProcess`.
 
   Raises:
     TypeError: If `model`, `theta`, `server_optimizer`, `aggregator` or
@@ -348,14 +339,10 @@ def build_tensor_process(
     num_padded_examples: Optional[int],
     seeds_clients: bool = False,
 ) -> LocalUpdateProcess:
-  """Builds a process in which clients make updates of drawn batches.
+  """Builds LocalUpdate with `update_fn` in place of InnerLoop.
 
-  All of LocalUpdate but InnerLoop, which `update_fn` replaces. The other
+  It makes q_t^i of the `num_batches` batches that client i draws. The other
   arguments are those of `build_local_update`.
-
-  Args:
-    update_fn: What makes q_t^i of the batches of client i.
-    num_batches: How many batches a client draws.
   """
   arguments.check_choice(
       'loss_before_training',

@@ -17,8 +17,8 @@ class LocalUpdateState(NamedTuple):
 
   Attributes:
     model_weights: x_t, a `tff.learning.models.ModelWeights`.
-    optimizer: The state of the server optimizer; it holds the rate eta_t.
-    aggregator: The state of the aggregation process.
+    optimizer: The server optimizer's state; it holds the rate eta_t.
+    aggregator: The aggregation process's state.
     client_learning_rate: gamma_t, a scalar in the dtype of the weights.
     round_num: int64, the number of rounds done.
   """
@@ -39,15 +39,13 @@ class LocalUpdateMetrics(NamedTuple):
       then 0, tells this from the NaN of a diverged run.
     update_norm: The L2 norm of q_t, the update handed to the server optimizer;
       0 if all clients are empty.
-    client_learning_rate: gamma_t, as used in this round.
-    server_learning_rate: eta_t, as used in this round.
+    client_learning_rate: gamma_t.
+    server_learning_rate: eta_t.
     clients_used: int32, the number of clients that have examples.
     clients_empty: int32, the number of clients that have none.
     clients_non_finite: int32, the number of clients whose update is not finite.
-    examples_used: int64, the number of examples drawn by all clients together,
-      repetitions counted.
-    aggregator: The measurements of the aggregation process; a structure that
-      is empty for the default one.
+    examples_used: int64, the examples drawn by all clients, with repetitions.
+    aggregator: The aggregation's measurements; empty for the default one.
   """
 
   loss_before_training: Any
@@ -77,16 +75,8 @@ def server_step(
   aggregator goes on, as it may have spent randomness or privacy. An update that
   is not finite is applied like any other.
 
-  Args:
-    server_optimizer: The server optimizer.
-    state: The state before the round.
-    mean_update: The mean of q_t^i over all M clients, empty ones sending 0.
-    totals: The sums of the clients' totals.
-    aggregator_state: The state of the aggregation process after the round.
-    aggregator_measurements: The measurements of the aggregation process.
-
-  Returns:
-    The state after the round, and the metrics of the round.
+  `mean_update` is over all M clients, empty ones sending 0; `totals` are the
+  clients' sums; `aggregator_state` is the one after the round.
   """
   gamma = state.client_learning_rate
   num_used = tf.cast(totals.clients_used, gamma.dtype)
@@ -159,18 +149,9 @@ def set_hparams(
 ) -> LocalUpdateState:
   """Returns `state` with other learning rates, in the dtypes of the old ones.
 
-  Args:
-    server_optimizer: The server optimizer.
-    state: The state.
-    hparams: `client_learning_rate`, `server_learning_rate` or both: numbers or
-      scalar tensors.
-
-  Returns:
-    The new state.
-
-  Raises:
-    ValueError: If there is any other name in `hparams`, or a rate is negative
-      or not finite (a symbolic tensor is not checked).
+  `hparams` has `client_learning_rate`, `server_learning_rate` or both, numbers
+  or scalar tensors. Raises ValueError for any other name, and for a rate that
+  is negative or not finite (a symbolic tensor is not checked).
   """
   rates = get_hparams(server_optimizer, state)
   for name, value in hparams.items():

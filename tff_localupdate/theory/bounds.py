@@ -10,9 +10,8 @@ surrogate's Hessians, scaled to gamma = 0, are from the A_i. If all clients
 share their minimizer (sigma_c = 0), nothing moves; else it moves by as much as
 the spectrum of Q_i is bent between mu and L.
 
-Arguments, the same throughout: `constants` are mu, L, sigma_A, sigma_c of the
-population, `num_steps` is K, every rate is gamma with 0 <= gamma < 1/L. All
-functions raise ValueError if one of them is out of its range.
+`constants` are mu, L, sigma_A, sigma_c of the population, `num_steps` is K,
+every rate is gamma with 0 <= gamma < 1/L; else all functions raise ValueError.
 
 Departures: the paper's printed constants are lost. What is marked derived was
 derived anew along the surviving proofs, and house where a constant was chosen.

@@ -15,7 +15,7 @@ mu_gamma and adds eta^2 V (Lemma 25). V is any number with
 The paper's V = K G^2/(M B) follows from its Assumption 4, which is lost. Mind
 that differences between clients are part of V, and that B does not reduce them.
 
-Arguments, the same throughout:
+All functions raise ValueError if one of these is out of its range:
 
     constants             mu, L, sigma_A, sigma_c of the population
     num_steps             K
@@ -24,8 +24,6 @@ Arguments, the same throughout:
     round_num             t, a whole number that is at least 1
     distance_squared      ||x_1 - x*_gamma||^2, not negative, or its expectation
     update_variance       V, not negative
-
-All functions raise ValueError if one of these is out of its range.
 
 Departures: the printed constants of Theorems 27 to 29 are lost. Those marked
 "house" were chosen here such that the theorem holds, which the tests compare
@@ -45,12 +43,7 @@ from tff_localupdate.theory import spectrum
 
 
 class InverseTimeRate(NamedTuple):
-  """A rate that is `scale`/(t + `offset`) in round t = 1, 2, ...
-
-  Attributes:
-    scale: The numerator.
-    offset: xi.
-  """
+  """A rate that is `scale`/(t + xi) in round t = 1, 2, ...; xi = `offset`."""
 
   scale: float
   offset: float

@@ -15,10 +15,9 @@ independent of u, so
 and E[S m S'] = E[S] m E[S]' + E[(S - E S) m (S - E S)'], the second term being
 the one that a batch of B draws divides by B. Then clients are averaged.
 
-Arguments, the same throughout: `sampling` says what is drawn, `theta` the
-weights, `client_learning_rate` gamma_t or K(Theta) rates of the inner loop,
-`server_learning_rate` eta_t, `reference` r, [d]. Functions raise ValueError if
-a rate is out of its range.
+`sampling` says what is drawn, `theta` the weights, `client_learning_rate`
+gamma_t or K(Theta) rates of the inner loop, `server_learning_rate` eta_t,
+`reference` r, [d]. Rates out of range raise ValueError.
 """
 
 from collections.abc import Sequence
@@ -81,9 +80,6 @@ class RoundSampling:
     clients_with_replacement: Whether the M clients are drawn from P
       independently, as in the theory; else they are distinct and P is uniform,
       as in the experiments.
-
-  Raises:
-    ValueError: If a size is out of its range.
   """
 
   clients: Sequence[quadratics.QuadraticExamples]
@@ -121,12 +117,9 @@ class RoundSampling:
 
 
 class RoundResult(NamedTuple):
-  """What a round does to the moments.
+  """The moments of x_{t+1}, and E||q_t - grad ftilde(x_t)||^2 of the round.
 
-  Attributes:
-    moments: Those of x_{t+1}.
-    update_variance: E||q_t - grad ftilde(x_t)||^2, the least V that Lemma 25
-      admits in this round.
+  The latter is the least V that Lemma 25 admits here.
   """
 
   moments: IterateMoments
@@ -183,10 +176,8 @@ def stationary_moments(
 ) -> IterateMoments:
   """Returns the moments that constant rates lead to, whatever x_1 is.
 
-  They are the fixed point of `next_moments`, about r.
-
-  Raises:
-    ValueError: Also if there is none: the second moment has no bound.
+  They are the fixed point of `next_moments`, about r; ValueError if there is
+  none, as the second moment has no bound.
   """
   reference = np.asarray(reference, np.float64)
   dimension = reference.shape[0]
@@ -228,10 +219,7 @@ def _extend(moments: IterateMoments) -> np.ndarray:
 
 
 def _client_updates(sampling, reference, extended, weights, rates):
-  """Returns each client's map G with E[q | x] = G (x - r, 1), and E[q q'].
-
-  For N clients [N, d, d + 1] and [N, d, d].
-  """
+  """Returns G with E[q | x] = G (x - r, 1), and E[q q'], of each client."""
   # The pair of moments is that of u = (x_k - r, q, 1), from (x_t - r, 0, 1) on.
   # `mean` maps (x_t - r, 1) to E u, so that it holds for every x_t at once.
   dimension = reference.shape[0]

@@ -39,14 +39,11 @@ class PopulationConstants:
       E ||A_i - A||^2 <= sigma_A^2        spectral norm  (Assumption 3)
       E ||c_i - c||^2 <= sigma_c^2
 
-  Attributes:
+  Attributes (ValueError if one is out of its range):
     strong_convexity: mu, positive.
     smoothness: L, at least mu.
     hessian_deviation: sigma_A, not negative.
     center_deviation: sigma_c, not negative.
-
-  Raises:
-    ValueError: If a number is out of its range.
   """
 
   strong_convexity: float
@@ -102,15 +99,11 @@ class QuadraticExamples:
 
       f(x; z) = 1/2 (x - c_z)' A_z (x - c_z)
 
-  Attributes:
-    hessians: A_z, float64 [n, d, d], symmetric.
-    centers: c_z, float64 [n, d].
+  `hessians` are A_z, float64 [n, d, d], symmetric, `centers` c_z, float64
+  [n, d]; ValueError if shapes do not fit or a number is not finite.
 
   Departures: the paper asks every A_z to be positive definite. Here only their
   mean has to be, which `population_of` checks.
-
-  Raises:
-    ValueError: If shapes do not fit or a number is not finite.
   """
 
   hessians: np.ndarray
@@ -152,14 +145,12 @@ class QuadraticExamples:
 class QuadraticPopulation:
   """Clients i ~ P with f_i(x) = 1/2 (x - c_i)' A_i (x - c_i).
 
+  Raises ValueError if shapes do not fit or an array is not valid.
+
   Attributes:
     hessians: A_i, float64 [N, d, d], symmetric positive definite.
     centers: c_i, float64 [N, d].
     probabilities: P, float64 [N], positive with sum 1; None is uniform.
-
-  Raises:
-    ValueError: If shapes do not fit, a number is not finite, a Hessian is not
-      symmetric positive definite, or the probabilities are not valid.
   """
 
   hessians: np.ndarray
@@ -237,9 +228,7 @@ def population_of(
   """Returns the population of clients that are given by their examples.
 
   A_i and c_i are those of Lemma 1; `probabilities` are P, [N], None is uniform.
-
-  Raises:
-    ValueError: As `QuadraticPopulation`, also if a mean Hessian is singular.
+  Raises ValueError as `QuadraticPopulation`.
   """
   for client in clients:  # Before their centers, which need it.
     _check_definite(np.linalg.eigvalsh(client.hessian))
@@ -261,9 +250,7 @@ def examples_of(population: QuadraticPopulation) -> list[QuadraticExamples]:
 def checked_matrices(name: str, matrices: np.ndarray) -> np.ndarray:
   """Returns `matrices`, [..., d, d], in float64 and exactly symmetric.
 
-  Raises:
-    ValueError: If they are not square, finite and symmetric up to rounding; it
-      calls them `name`.
+  Raises ValueError for what is not square, finite, symmetric up to rounding.
   """
   matrices = np.asarray(matrices, np.float64)
   if matrices.ndim < 2 or matrices.shape[-1] != matrices.shape[-2]:
@@ -380,17 +367,10 @@ def random_population(
       A_i = U_i(s) diag(spectrum of client i) U_i(s)'
 
   The rotations U_i(s) are the same for all clients at s = 0 and random ones,
-  independent of each other, at s = 1.
-
-  Args:
-    seed: Of the draw.
-    spectra: The eigenvalues of each A_i, positive, [N, d]; they are kept.
-    center_deviation: sigma_c, which is met; 0 if N = 1.
-    hessian_deviation: sigma_A, which is met by the choice of s; None is s = 1.
-
-  Raises:
-    ValueError: If rotations do not reach sigma_A, or an argument is out of
-      range.
+  independent of each other, at s = 1. The eigenvalues of each A_i are
+  `spectra`, [N, d], positive. Both deviations, sigma_c and sigma_A, are met,
+  the latter by the choice of s; None is s = 1. Raises ValueError if rotations
+  do not reach sigma_A, if N = 1 and sigma_c > 0, or for an invalid argument.
   """
   spectra = np.asarray(spectra, np.float64)
   if spectra.ndim != 2 or spectra.size == 0:
@@ -472,7 +452,7 @@ def _centered(values, name, deviation):
 
 
 def _size(norm):
-  """A norm to divide by; what is 0 is to stay 0."""
+  """The norm to divide by; 0 stays 0."""
   return norm if norm > 0.0 else 1.0
 
 
@@ -500,8 +480,7 @@ def _random_rotations(rng, num_clients, dimension):
 def _find_turn(population_at, hessian_deviation):
   """Returns s with sigma_A(s) = `hessian_deviation`, by bisection.
 
-  The clients' eigenvalues stay as they are; what grows with s is how far apart
-  their eigenvectors are.
+  What grows with s is how far apart the clients' eigenvectors are.
   """
   arguments.check_not_negative('hessian_deviation', hessian_deviation)
   low, high = 0.0, 1.0

@@ -18,10 +18,9 @@ form.
 
 Source: Charles and Konecny (2020), section 4 and Figure 1.
 
-Arguments, the same throughout: `law` holds the moments of an update,
-`client_learning_rate` is gamma, `server_learning_rate` eta, `start` x_1,
-`num_rounds` T, `clients_per_round` M. All functions raise ValueError if one of
-them is out of its range.
+`law` holds the moments of an update, `client_learning_rate` is gamma,
+`server_learning_rate` eta, `start` x_1, `num_rounds` T, `clients_per_round` M.
+All functions raise ValueError if one of them is out of its range.
 """
 
 from collections.abc import Callable
@@ -111,9 +110,7 @@ def update_law(
 ) -> UpdateLaw:
   """Returns the exact moments of the update of a random client.
 
-  Raises:
-    ValueError: Also if gamma is so large that the surrogate loss is not
-      strictly convex.
+  Raises ValueError also if the surrogate loss is not strictly convex.
   """
   arguments.check_not_negative('client_learning_rate', client_learning_rate)
   gamma = fractions.Fraction(client_learning_rate)
@@ -204,8 +201,7 @@ def stationary_variance(
 
       (eta^2/M) Var r / (1 - (1 - eta E a)^2 - (eta^2/M) Var a)
 
-  Raises:
-    ValueError: Also if it does not settle, because eta is 0 or too large.
+  Raises ValueError also if it does not settle: eta is 0 or too large.
   """
   arguments.check_count('clients_per_round', clients_per_round)
   eta = fractions.Fraction(server_learning_rate)
@@ -231,9 +227,6 @@ def tail_mean_error(
   the covariance v rho^s, rho = 1 - eta E a, so the variance of the mean is
 
       (v/n) (1 + (2/n) sum_{s=1}^{n-1} (n - s) rho^s)
-
-  Raises:
-    ValueError: As `stationary_variance`.
   """
   arguments.check_count('num_averaged', num_averaged)
   variance = float(
@@ -258,12 +251,9 @@ def simulate(
     clients_per_round: int = 1,
     seed: int = 0,
 ) -> np.ndarray:
-  """Runs LocalUpdate itself, Algorithms 1 and 2, on drawn clients.
+  """Runs LocalUpdate itself on drawn clients; returns x_1, ..., x_{T+1}.
 
   Runs of one `seed` that differ in rates or Theta draw the same clients.
-
-  Returns:
-    x_1, ..., x_{T+1}, float64 [T + 1].
   """
   uniform = np.random.default_rng(seed).random((num_rounds, clients_per_round))
   z = population.quantile(uniform)

@@ -12,10 +12,9 @@ Hessian of the second batch with a gradient of the first. It is A_i grad f_i(x)
 for independent batches; what is added to it is C(x)/B where both are the same
 batch, and -C(x)/(n - 1) where they are disjoint. (Derived.)
 
-Arguments, the same throughout: `client` has n examples in d dimensions, x is a
-point [d], `theta` the weights, `client_learning_rate` gamma or, as
-`ClientRate`, K(Theta) rates, `batch_size` B. Functions raise ValueError if one
-of them is out of its range.
+`client` has n examples in d dimensions, x is a point [d], `theta` the weights,
+`client_learning_rate` gamma or, as `ClientRate`, K(Theta) rates, `batch_size`
+B. Functions raise ValueError if one of them is out of its range.
 """
 
 import itertools
@@ -92,10 +91,7 @@ def epoch_update(
 ) -> np.ndarray:
   """Returns E[q] over all orders in which a shuffled epoch may come, [d].
 
-  Exact, by enumeration.
-
-  Raises:
-    ValueError: Also if K(Theta) B > n, or there are too many orders.
+  By enumeration; ValueError also if K(Theta) B > n, or for too many orders.
   """
   arguments.check_count('batch_size', batch_size)
   num_examples, num_drawn = len(client.centers), theta.num_steps * batch_size
@@ -126,13 +122,9 @@ def run_batches(
     client_learning_rate: spectrum.ClientRate,
     batches: np.ndarray,
 ) -> np.ndarray:
-  """Runs InnerLoop (Algorithm 2) with given batches, many runs at once.
+  """Runs InnerLoop (Algorithm 2) R times with given batches; q is [R, d].
 
-  `batches` are whole numbers [R, K, B]: of each of R runs and each step, which
-  examples make the batch.
-
-  Returns:
-    q of each run, [R, d].
+  `batches`, [R, K, B], are the numbers of the examples in each batch.
   """
   rates = spectrum.checked_rates(client_learning_rate, theta)
   batches = np.asarray(batches)

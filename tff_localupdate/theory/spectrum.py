@@ -8,11 +8,10 @@ has to be known is what becomes of one eigenvalue lam of A_i, mu <= lam <= L:
 
 Source: Charles and Konecny (2020), section 5.
 
-Arguments, the same throughout: `num_steps` is K, `theta` the weights,
-`eigenvalue` lam, `strong_convexity` mu and `smoothness` L with 0 < mu <= L, and
-`client_learning_rate` gamma; where it is a `ClientRate`, it may be a sequence
-gamma_1, ..., gamma_K(Theta), whose last entry changes nothing. All functions
-raise ValueError if one of them is out of its range.
+`num_steps` is K, `theta` the weights, `eigenvalue` lam, `strong_convexity` mu
+and `smoothness` L with 0 < mu <= L, and `client_learning_rate` gamma; as a
+`ClientRate` it may be a sequence gamma_1, ..., gamma_K(Theta), whose last entry
+changes nothing. All functions raise ValueError for an invalid argument.
 """
 
 from collections.abc import Sequence

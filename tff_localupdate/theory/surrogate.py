@@ -15,10 +15,9 @@ K-MAML has a surrogate loss of this kind too, that of 2K + 1 steps (Theorem 4).
 
 Source: Charles and Konecny (2020), section 3.
 
-Arguments, the same throughout: `population` has N clients in d dimensions, x is
-a point [d], `theta` the weights, `client_learning_rate` gamma or K(Theta)
-rates; arrays are float64. All functions raise ValueError if a rate is negative
-or not finite, or there are not K of them.
+`population` has N clients in d dimensions, x is a point [d], `theta` the
+weights, `client_learning_rate` gamma or K(Theta) rates; arrays are float64. All
+functions raise ValueError if a rate is negative, not finite or missing.
 """
 
 import numpy as np
@@ -49,10 +48,7 @@ def surrogate_hessians(
     theta: theta_lib.Theta,
     client_learning_rate: spectrum.ClientRate,
 ) -> np.ndarray:
-  """Returns Q_i A_i for each A_i, the Hessian of ftilde_i.
-
-  Shapes as in `update_matrices`.
-  """
+  """Returns Q_i A_i for each A_i, [..., d, d], the Hessian of ftilde_i."""
   return _map_spectrum(
       hessians,
       lambda lam: lam * spectrum.update_eigenvalues(
@@ -126,10 +122,8 @@ def surrogate_minimizer(
 ) -> np.ndarray:
   """Returns x*(gamma, Theta) = E[Q_i A_i]^{-1} E[Q_i A_i c_i], [d].
 
-  It is x* if gamma = 0 or Theta = Theta_1.
-
-  Raises:
-    ValueError: Also if the surrogate loss has none, as may be if gamma >= 1/L.
+  It is x* if gamma = 0 or Theta = Theta_1. Raises ValueError also if there is
+  none, as may be if gamma >= 1/L.
   """
   hessians = surrogate_hessians(
       population.hessians, theta, client_learning_rate
@@ -152,10 +146,8 @@ def minimizer_shift(
       B^{-1} E[(B_i - A_i)(c_i - c)]
           + B^{-1} (A - B) A^{-1} E[(A_i - A)(c_i - c)]
 
-  which keeps its digits where the two minimizers nearly agree (derived).
-
-  Raises:
-    ValueError: As `surrogate_minimizer`.
+  which keeps its digits where the two minimizers nearly agree (derived). Raises
+  ValueError as `surrogate_minimizer`.
   """
   mean_hessian = population.mean_hessian
   deviations = population.centers - population.mean_center
@@ -182,11 +174,7 @@ def condition_number(
     theta: theta_lib.Theta,
     client_learning_rate: spectrum.ClientRate,
 ) -> float:
-  """Returns the condition number of ftilde, a quotient of its eigenvalues.
-
-  Raises:
-    ValueError: As `surrogate_minimizer`.
-  """
+  """Returns the condition number of ftilde; see `surrogate_minimizer`."""
   hessian = surrogate_hessian(population, theta, client_learning_rate)
   _check_convex(hessian, client_learning_rate)
   eigenvalues = np.linalg.eigvalsh(hessian)
@@ -194,11 +182,7 @@ def condition_number(
 
 
 def maml_theta(num_steps: int) -> theta_lib.Theta:
-  """Returns Theta_{2K+1}, which K-MAML is on quadratics (Theorem 4).
-
-  K, `num_steps`, are the local steps of MAML; ValueError unless it is a whole
-  number that is at least 1.
-  """
+  """Returns Theta_{2K+1}, which K-MAML of K steps is on quadratics (Thm. 4)."""
   arguments.check_count('num_steps', num_steps)
   return theta_lib.Theta.single(2 * num_steps + 1)
 

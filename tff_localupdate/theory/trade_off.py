@@ -62,12 +62,11 @@ class ErrorBound(NamedTuple):
 
   Attributes:
     num_steps: K.
-    client_learning_rate: gamma, that of round 1.
-    server_learning_rate: eta, that of round 1.
+    client_learning_rate: gamma of round 1.
+    server_learning_rate: eta of round 1.
     error: The bound.
-    surrogate_distance: D_gamma, the part that stays however large T is; None
-      if gamma decays.
-    optimisation: The part that is left of it.
+    surrogate_distance: D_gamma, which stays for all T; None if gamma decays.
+    optimisation: The rest of the bound.
     offset: xi, if a rate in round t is (1 + xi)/(t + xi) times that of round 1.
   """
 
@@ -92,9 +91,6 @@ def surrogate_distance(
 
   The smaller one of Theorem 17 and of Theorem 21 for the rates 0 and gamma;
   Theorem 16 and Corollary 19 are never below Theorem 17.
-
-  Raises:
-    ValueError: If `client_learning_rate` is out of its range.
   """
   return min(
       bounds.fed_avg_distance_bound(constants, num_steps, client_learning_rate),
@@ -107,11 +103,7 @@ def distance_bounds(
     num_steps: int,
     client_learning_rate: float,
 ) -> dict[str, float]:
-  """Returns every bound on ||x*_gamma - x*||, by its name.
-
-  Returns:
-    The bounds of Theorems 16, 17 and 21 and of Corollary 19.
-  """
+  """Returns the bounds of Theorems 16, 17 and 21 and Corollary 19, by name."""
   epsilon = convergence.min_epsilon(
       client_learning_rate, num_steps, constants.smoothness
   )
@@ -138,10 +130,7 @@ def distance_bounds(
 def constant_rates(
     question: Question, num_steps: int, client_learning_rate: float
 ) -> ErrorBound:
-  """Returns the bound for constant rates, with the eta at which it is least.
-
-  Theorem 26 and D_gamma.
-  """
+  """Returns the least bound for constant rates: Theorem 26 and D_gamma."""
   gap, arguments = _bound_arguments(question, num_steps, client_learning_rate)
   eta = best_server_rate(
       convergence.surrogate_constants(
@@ -181,11 +170,7 @@ def decaying_server_rate(
 def decaying_rates(
     question: Question, num_steps: int, client_learning_rate: float
 ) -> ErrorBound:
-  """Returns the bound if both rates decay as 1/t: Theorem 29 (house).
-
-  Args:
-    client_learning_rate: gamma_1 < 1/L.
-  """
+  """Returns the bound if both rates decay as 1/t: Theorem 29 (house)."""
   _, arguments = _bound_arguments(question, num_steps, client_learning_rate)
   _, eta = convergence.decaying_rates(
       question.constants, num_steps, client_learning_rate
@@ -228,16 +213,8 @@ def best_server_rate(
           - T (1 - e)^{T-1} (D^2 - e V/mu_gamma^2)
 
   which changes its sign once: the first term grows with e, the second falls
-  until it is negative.
-
-  Args:
-    surrogate_constants: mu_gamma and L_gamma.
-    horizon: T.
-    distance_squared: D^2, positive.
-    update_variance: V.
-
-  Returns:
-    eta, at most mu_gamma/L_gamma^2.
+  until it is negative. `distance_squared`, positive, is D^2, `update_variance`
+  V, `horizon` T.
   """
   mu, smoothness = surrogate_constants
   limit = (mu / smoothness) ** 2
@@ -268,16 +245,10 @@ _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 def client_rate_grid(
     smoothness: float, num_steps: int, num_rates: int
 ) -> np.ndarray:
-  """Returns rates that fill (0, 1/L), the first too small to make a difference.
+  """Returns rates that grow by a constant factor and fill (0, 1/L).
 
-  At gamma = 1e-4/(K L) phi_{K,L} is within 1e-4 of its value at 0 (Lemma 18).
-
-  Args:
-    smoothness: L.
-    num_rates: How many.
-
-  Returns:
-    The rates, growing by a constant factor.
+  At the first, 1e-4/(K L), phi_{K,L} is within 1e-4 of its value at 0 (Lemma
+  18).
   """
   return np.geomspace(1e-4 / num_steps, 0.999, num_rates) / smoothness
 
@@ -287,11 +258,8 @@ def best_client_rate(
 ) -> ErrorBound:
   """Returns a bound at the gamma at which it is least, gamma = 0 included.
 
-  Args:
-    bound: `constant_rates`, `decaying_server_rate` or `decaying_rates`.
-
-  Returns:
-    The least one found on a grid, refined between its neighbours.
+  It is the least one on a grid, refined between its neighbours. `bound` is
+  `constant_rates`, `decaying_server_rate` or `decaying_rates`.
   """
   smoothness = question.constants.smoothness
   grid = client_rate_grid(smoothness, num_steps, _NUM_RATES)
@@ -336,15 +304,9 @@ def best_of_each_num_steps(
 
 
 def fewest_steps(found: Sequence[ErrorBound]) -> ErrorBound:
-  """Returns the one of least K within 5 percent of the best.
+  """Returns the one of least K within 5 percent of the best, in order of K.
 
   More steps cost time that the bounds know nothing of.
-
-  Args:
-    found: Bounds in the order of K.
-
-  Returns:
-    One of them.
   """
   enough = _ENOUGH * min(bound.error for bound in found)
   return next(bound for bound in found if bound.error <= enough)
@@ -357,16 +319,9 @@ def recommendations(
 ) -> dict[str, ErrorBound]:
   """Returns the rates and steps that the bounds recommend, by what is chosen.
 
-  Args:
-    client_learning_rate: A gamma to add to those that are recommended.
-
-  Returns:
-    Constant rates with gamma = 0, which is mini-batch SGD; with the best gamma;
-    the best gamma if eta decays, and if both rates decay; constant rates with
-    the best gamma and the fewest steps that do; the gamma that was given.
-
-  Raises:
-    ValueError: If `client_learning_rate` is not below 1/L.
+  Constant rates with gamma = 0, which is mini-batch SGD; with the best gamma;
+  the best gamma if eta decays, and if both rates decay; constant rates with
+  the best gamma and the fewest steps that do; the given gamma, if any.
   """
   steps = question.num_steps
   schedules = {
