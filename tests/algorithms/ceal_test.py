@@ -76,10 +76,14 @@ def test_horizon_shorter_than_the_first_stage_sends_nothing_and_warns(
   assert done.outcome.status == folder.FINISHED
   assert len(done.rounds) == 1
   assert done.rows[1]['sent'] == '0' and done.rows[1]['time_used'] == '30'
-  assert done.outcome.uplink_bits == done.outcome.downlink_bits == 0
+  assert (
+    done.outcome.final['uplink_bits']
+    == done.outcome.final['downlink_bits']
+    == 0
+  )
   start, end = done.points()
   np.testing.assert_array_equal(start, end)
-  assert done.outcome.cumulative_regret == pytest.approx(
+  assert done.outcome.final['cumulative_regret'] == pytest.approx(
       10 * 30 * (problem.value(start) - problem.best), rel=1e-9
   )
   (warning,) = [text for text in cases.REPORTS if 'warning' in text]

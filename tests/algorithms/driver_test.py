@@ -63,7 +63,7 @@ def test_bits_of_the_run_are_the_sums_of_those_of_its_rounds(straight, name):
     np.testing.assert_allclose(
         found, np.cumsum(done.column(f'{way}_bits')), rtol=1e-15
     )
-    assert getattr(done.outcome, f'{way}_bits') == found[-1] > 0
+    assert done.outcome.final[f'{way}_bits'] == found[-1] > 0
   sent = done.column('sent')
   for way in ('uplink', 'downlink'):
     np.testing.assert_array_equal(done.column(f'{way}_bits') > 0, sent > 0)
@@ -112,7 +112,10 @@ def test_regret_is_that_of_plain_loops(straight, problem, name):
       done.column('last_regret'),
       [problem.value(p) - problem.best for p in done.points()[1:]], rtol=1e-9,
   )
-  assert done.outcome.cumulative_regret == done.column('cumulative_regret')[-1]
+  assert (
+    done.outcome.final['cumulative_regret']
+    == done.column('cumulative_regret')[-1]
+  )
   moves = done.config.algorithm.QUERIES_MOVE
   points = cases.M * cases.HORIZON if moves else len(done.rows) - 1
   assert done.column('regret_points')[-1] == points
@@ -329,7 +332,7 @@ def test_runs_on_a_task_of_paper_1(tmp_path, name):
   assert done.outcome.status == folder_lib.FINISHED
   assert done.column('time_used')[-1] == asked.run.horizon
   assert 'cumulative_regret' not in done.rows[0]
-  assert done.outcome.cumulative_regret is None
+  assert done.outcome.final['cumulative_regret'] is None
   losses = done.column('population_loss', slice(None))
   assert np.isfinite(losses).all() and losses[-1] < losses[0]
 

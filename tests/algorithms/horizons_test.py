@@ -162,7 +162,7 @@ def test_time_and_bits_of_local_update(straight, name):
     bits = [1920] * whole + [0]
     assert done.column(f'{way}_bits').tolist() == bits
     assert done.column(f'cumulative_{way}_bits')[-1] == sum(bits)
-    assert getattr(done.outcome, f'{way}_bits') == sum(bits)
+    assert done.outcome.final[f'{way}_bits'] == sum(bits)
   assert len(done.rounds) == whole
   last = done.rows[-1]
   assert last['loss_before_training'] == '' and last['clients_used'] == '0'
@@ -231,7 +231,7 @@ def test_epochs_wait_for_the_client_with_the_most_batches(tmp_path):
     time_used += queries
   assert time_used == 30 == done.column('time_used')[-1]
   assert len(set(done.column('num_queries'))) > 1
-  assert done.outcome.uplink_bits == 32 * 650 * len(done.rounds)
+  assert done.outcome.final['uplink_bits'] == 32 * 650 * len(done.rounds)
 
 
 def test_empty_clients_send_no_floats(tmp_path):
