@@ -85,9 +85,7 @@ class HelpRequested(Exception):
 def run_command(name: str, main: Callable[[list[str]], int]) -> int:
   """Runs a command; bad input is reported in one line without a traceback.
 
-  Args:
-    name: The command's name, for messages.
-    main: Called with the command's arguments, returns its exit code.
+  `main` is called with the arguments.
 
   Returns:
     The exit code of `main`, whether somebody reads its output or not;
@@ -113,14 +111,9 @@ def run_command(name: str, main: Callable[[list[str]], int]) -> int:
 
 
 def user_path(name: str, text: str) -> pathlib.Path:
-  """Returns a path, with the home folder for `~`.
+  """Returns the path of a setting, with the home folder for `~`.
 
-  Args:
-    name: The setting that holds it.
-    text: The path.
-
-  Raises:
-    InputError: If there is no such home folder.
+  Raises `InputError`, with the setting's name, if there is no such folder.
   """
   try:
     return pathlib.Path(text).expanduser()

@@ -152,10 +152,7 @@ def build(
 def _true_norm_fn(
     task: task_lib.Task, model: Any
 ) -> Callable[[Any], tf.Tensor]:
-  """Returns the norm of the gradient over all training examples.
-
-  They become constants of the process, so the task should be small.
-  """
+  """Returns the full gradient's norm, with the (few) data as constants."""
   non_trainable = model.initial_weights[1]
 
   def true_norm(weights):

@@ -19,7 +19,6 @@ class BuildContext(NamedTuple):
 
   Attributes:
     model: The task's model, in the dtype of the run.
-    task: The task.
     run: Has the attributes `batch_size`, `clients_per_round`, `dtype` and
       `horizon`.
     server_optimizer: Settings of the server optimizer; None for an algorithm
@@ -79,8 +78,8 @@ class Driver(abc.ABC):
   """What a loop needs of an algorithm, besides its program.
 
   Attributes:
-    process: The algorithm's `tff.templates.IterativeProcess`, with
-      `get_model_weights`, `set_model_weights` and `set_hparams`.
+    process: The `tff.templates.IterativeProcess`, with `get_model_weights`,
+      `set_model_weights` and `set_hparams`.
     gains_by_xla: Whether XLA may be chosen for it where nobody has chosen.
     num_epochs: How often a client goes through its data in a round; None if it
       draws batches with replacement.
@@ -103,13 +102,10 @@ class Driver(abc.ABC):
       rates: Mapping[str, float],
       seed: int,
   ) -> Any:
-    """Returns the state before round 1.
+    """Returns the state before round 1, at the weights x_1.
 
-    Args:
-      program: The compiled process.
-      weights: x_1.
-      rates: The numbers of `ExperimentConfig.process_rates`.
-      seed: Determines the draws of the process, if it makes any.
+    `rates` are those of `ExperimentConfig.process_rates`; the seed determines
+    the draws of the compiled process `program`, if it makes any.
     """
 
   @abc.abstractmethod
@@ -125,24 +121,17 @@ class Driver(abc.ABC):
   ) -> int:
     """Returns how many queries each client makes in the next round.
 
-    Where clients have different numbers of batches, that is the time of the
-    one with the most; the others wait.
-
-    Args:
-      state: The state before the round.
-      batch_sizes: int [M, N], the rows of each batch, if drawn in epochs.
+    The clients with fewer batches, by their sizes int [M, N] in epochs, wait
+    for the one with the most.
     """
     if batch_sizes is None:
       return self.samples_needed(state)
     return max(1, int(np.count_nonzero(batch_sizes, axis=1).max()))
 
   def local_rule(self, state: Any) -> Optional[dict[str, Any]]:
-    """Returns the fields of a `counter.LocalRule` for the next round.
+    """Returns the fields of a `counter.LocalRule` for the next round, if any.
 
     None if clients stay where they are.
-
-    Args:
-      state: The state before the round.
     """
     del state
     return None
@@ -156,11 +145,9 @@ class Driver(abc.ABC):
     """Returns what was sent in a round."""
 
   def row(self, metrics: Any, state: Any) -> dict[str, Any]:
-    """Returns the numbers of a round by column; None where there is none.
+    """Returns a round's numbers by column, None where there is none.
 
-    Args:
-      metrics: Of the round.
-      state: After the round.
+    `state` is that after the round.
     """
     del state
     values = {name: getattr(metrics, name) for name in algorithms.TRAINING}
@@ -174,9 +161,6 @@ class Driver(abc.ABC):
     """Returns the columns of a last round that the horizon cuts short.
 
     Clients query, but nothing is sent and nothing changes.
-
-    Args:
-      state: The state before, and after.
     """
     del state
     return dict(
@@ -192,12 +176,10 @@ class Driver(abc.ABC):
 def build_code(
     name: str, levels: Optional[int] = None, *, signed: bool = True
 ) -> codes.Code:
-  """Returns a code.
+  """Returns a code of `BOUNDED_CODES` or `UNBOUNDED_CODES` of the settings.
 
-  Args:
-    name: A name of `BOUNDED_CODES` or `UNBOUNDED_CODES` of the settings.
-    levels: The largest magnitude, for bounded integers.
-    signed: Whether integers may be negative, likewise.
+  For bounded integers, `levels` is the largest magnitude, and `signed` whether
+  they may be negative.
   """
   if name in algorithms.BOUNDED_CODES:
     kind = getattr(codes, algorithms.BOUNDED_CODES[name])

@@ -30,12 +30,7 @@ from tff_localupdate.local_update import schedules
 def build_server_optimizer(
     config: rates_lib.ServerOptimizerConfig, dtype: str
 ) -> tff.learning.optimizers.Optimizer:
-  """Returns the server optimizer that `config` describes.
-
-  Args:
-    config: Its settings.
-    dtype: The type of the weights and so of the optimizer's state.
-  """
+  """Returns the optimizer of these settings, for weights of a dtype."""
   builder = getattr(server_optimizers, f'build_{config.server_optimizer}')
   return builder(
       config.server_learning_rate, dtype=dtype, **config.hyperparameters
@@ -171,9 +166,7 @@ def build_aggregator(
 ) -> Optional[tff.aggregators.UnweightedAggregationFactory]:
   """Returns the aggregator that takes the mean of quantized updates, or None.
 
-  Args:
-    config: The settings of the quantizer.
-    seeded_by_clients: See `aggregators.QuantizedMeanFactory`.
+  See `aggregators.QuantizedMeanFactory` for `seeded_by_clients`.
   """
   if config.uplink_quantizer == 'none':
     return None
@@ -310,11 +303,7 @@ def build_maml(
 def build_epochs(
     algorithm: algorithms.EpochsConfig, context: driver.BuildContext
 ) -> LocalDriver:
-  """Builds LocalUpdate in epochs.
-
-  Raises:
-    ValueError: If the clients are not all known beforehand.
-  """
+  """Builds LocalUpdate in epochs; ValueError unless all clients are known."""
   task = context.task
   if task.population is not task.train:
     raise ValueError(

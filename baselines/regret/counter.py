@@ -64,19 +64,9 @@ def replay_local_steps(
 
       x_0 = start;  x_(l+1) = x_l - gamma_l d_l
 
-  with d_l as the rule makes it of the gradients g(x_k; batch k), k <= l.
-
-  Args:
-    objective: Has the examples of all clients and their gradients.
-    start: The point that all clients received, [d].
-    rows: int [M, L, B], the examples of client m's batch l as rows of the
-      objective's data.
-    rule: How clients move.
-    batch_sizes: int [M, L], how many rows of each batch count; None if all do.
-      Where a client has no batch left, its points mean nothing.
-
-  Returns:
-    The paths.
+  with d_l as the rule makes it of the gradients g(x_k; batch k), k <= l. See
+  `RoundStart` for `rows` and `batch_sizes`; where a client has no batch left,
+  its points mean nothing.
 
   Raises:
     ValueError: If shapes do not fit, or nobody knows how to replay the rule.
@@ -109,11 +99,7 @@ def replay_local_steps(
 
 
 def _mover(rule: LocalRule) -> Any:
-  """Returns the function of the gradients, in order, that is d_l, a new array.
-
-  Raises:
-    ValueError: If nobody knows how to replay the optimizer.
-  """
+  """Returns the function of the gradients, in order, that gives d_l, anew."""
   if rule.optimizer == 'sgd':
     return lambda gradient: gradient
   state = rule.initial_accumulator or 0.0
@@ -140,11 +126,7 @@ def _mover(rule: LocalRule) -> Any:
 class AccountState(NamedTuple):
   """All that has been counted; plain numbers, so that it can be saved.
 
-  Attributes:
-    cumulative_regret: R so far.
-    num_queries: Queries of all clients so far.
-    num_evaluated: Points at which f was evaluated for R.
-    query_sum: The sum of all query points, float64 [d].
+  See `AccountRecord`; `query_sum` is that of all query points, float64 [d].
   """
 
   cumulative_regret: float
@@ -184,18 +166,12 @@ class Accountant:
       *,
       evaluate_every: int = 1,
   ):
-    """Initializes the accountant.
+    """Initializes the accountant of f with the optimal value f*.
 
-    Args:
-      objective: f.
-      optimal_value: f*, see `optimum`.
-      evaluate_every: n. Above 1, f is evaluated for `add_paths` at the middle
-        of each n consecutive steps of a client only and counts for all of them
-        (the midpoint rule of the specification, section 9). `add_points` is
-        exact at all times.
-
-    Raises:
-      ValueError: If an argument is out of its range.
+    With `evaluate_every` = n above 1, f is evaluated for `add_paths` at the
+    middle of each n consecutive steps of a client only and counts for all of
+    them (the midpoint rule of the specification, section 9); `add_points` is
+    exact at all times. Raises ValueError if an argument is out of its range.
     """
     self._evaluate_every = _checked_count('evaluate_every', evaluate_every, 1)
     if not np.isfinite(optimal_value):
@@ -213,20 +189,13 @@ class Accountant:
       points: np.ndarray,
       weights: Optional[np.ndarray] = None,
   ) -> AccountState:
-    """Counts query points, each exactly.
+    """Counts query points [P, d], each exactly.
 
-    Args:
-      state: What was counted before.
-      points: [P, d]. For a method whose clients query one point, such as CEAL,
-        that point with the weight M s_j.
-      weights: How many queries each point had, whole numbers [P]; None is 1
-        each. Points of weight 0 are not evaluated.
-
-    Returns:
-      The state after them. Not finite points make the regret not finite.
-
-    Raises:
-      ValueError: If shapes do not fit or a weight is not allowed.
+    The weights are how many queries each point had, whole numbers [P]; None is
+    1 each. For CEAL, whose clients all query one point, that is M s_j. Points
+    of weight 0 are not evaluated; points that are not finite make the regret
+    not finite. Raises ValueError if shapes do not fit or a weight is not
+    allowed.
     """
     points = objectives.checked_points(
         'points', points, self._objective.dimension
@@ -243,18 +212,9 @@ class Accountant:
   ) -> AccountState:
     """Counts the query points of local methods, every n-th or all.
 
-    Args:
-      state: What was counted before.
-      paths: [M, L, d], the L consecutive query points of each client in one
-        round, see `replay_local_steps`.
-      lengths: int [M], how many of them each client queried, the first ones;
-        None if all.
-
-    Returns:
-      The state after them.
-
-    Raises:
-      ValueError: If the shape does not fit.
+    The paths [M, L, d] are the `LocalPaths.points` of a round. `lengths`, int
+    [M], says how many of them each client queried, the first ones; None if all.
+    Raises ValueError if the shape does not fit.
     """
     paths = np.asarray(paths, np.float64)
     dimension = self._objective.dimension
@@ -289,12 +249,7 @@ class Accountant:
   def record(
       self, state: AccountState, last_point: np.ndarray
   ) -> AccountRecord:
-    """Returns the columns.
-
-    Args:
-      state: What has been counted.
-      last_point: x as the server has it now, [d].
-    """
+    """Returns the columns, at the server's current x [d]."""
     points = objectives.checked_points(
         'last_point', np.asarray(last_point)[np.newaxis],
         self._objective.dimension,
@@ -329,15 +284,10 @@ class Accountant:
 def evaluated_steps(
     num_steps: int, evaluate_every: int
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns which of consecutive steps are evaluated, and for how many each.
+  """Returns which of L steps are evaluated, and for how many each; int64.
 
-  Args:
-    num_steps: L, at least 0.
-    evaluate_every: n, at least 1. The last run of steps may be shorter.
-
-  Returns:
-    The middle step of each run of n (the earlier of two), counted from 0, and
-    the lengths of the runs; int64.
+  That is the middle step of each run of n (the earlier of two), counted from 0,
+  and the lengths of the runs, of which the last may be shorter.
   """
   starts = np.arange(0, num_steps, evaluate_every, dtype=np.int64)
   lengths = np.minimum(evaluate_every, num_steps - starts)
@@ -416,13 +366,9 @@ class RegretCounter:
       evaluate_every: int = 1,
       logs_norm: bool = False,
   ):
-    """Makes a counter.
+    """Makes a counter; see `Accountant`.
 
-    Args:
-      objective: f.
-      optimal_value: f*.
-      evaluate_every: See `Accountant`.
-      logs_norm: Whether rows have the norm of the gradient of f.
+    With `logs_norm`, rows have the norm of the gradient of f.
     """
     self._objective = objective
     self._logs_norm = logs_norm
@@ -469,12 +415,10 @@ class RegretCounter:
       last_point: np.ndarray,
       start_point: Optional[np.ndarray] = None,
   ) -> dict[str, Any]:
-    """Returns the numbers by column.
+    """Returns the numbers by column, the round included.
 
-    Args:
-      state: What is counted, the round included.
-      last_point: x after the round, [d].
-      start_point: x before the round; None before the first one.
+    `last_point` is x after the round, `start_point` before it, each [d]; None
+    before the first one.
     """
     record = self._accountant.record(state, last_point)
     values = {

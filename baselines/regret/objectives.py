@@ -45,12 +45,8 @@ class Objective(Protocol):
   ) -> Callable[[int, np.ndarray], np.ndarray]:
     """Returns the gradients of L steps: the function of l and points [M, d].
 
-    Its values are [M, d], each the gradient at its own point on its own batch.
-
-    Args:
-      rows: int [M, L, B], the examples of each batch; all count the same.
-      batch_sizes: int [M, L], how many rows of each batch count, the first
-        ones; None if all do.
+    Its values are [M, d], each the gradient at its own point on its own batch;
+    see `counter.RoundStart` for `rows` and `batch_sizes`.
     """
 
 
@@ -67,12 +63,9 @@ def checked_points(name: str, points: np.ndarray, dimension: int) -> np.ndarray:
 def set_checked_examples(objective: Any) -> None:
   """Replaces the fields by checked float64 features and weights.
 
-  Args:
-    objective: A frozen dataclass with the fields features [N, F], labels [N]
-      and example_weights [N] or None.
-
-  Raises:
-    ValueError: If shapes do not fit or a number is not allowed.
+  The objective is a frozen dataclass with the fields features [N, F], labels
+  [N] and example_weights [N] or None. Raises ValueError if shapes do not fit or
+  a number is not allowed.
   """
   features = np.ascontiguousarray(objective.features, np.float64)
   if features.ndim != 2 or not features.size:
@@ -110,10 +103,7 @@ def blocks(total: int, size: int) -> Iterator[slice]:
 def _row_weights(
     rows: np.ndarray, batch_sizes: Optional[np.ndarray]
 ) -> np.ndarray:
-  """Returns what each row counts in the mean of its batch, [M, L, B].
-
-  Axes of length 1 where all are alike.
-  """
+  """Returns rows' weights in their batches, to be broadcast to [M, L, B]."""
   if batch_sizes is None:
     return np.full((1, 1, 1), 1.0 / rows.shape[2])
   sizes = batch_sizes[..., np.newaxis]
@@ -266,15 +256,12 @@ _SAFE_LOGIT = 600.0
 class SoftmaxRegression:
   """f(W) = sum_i w_i CE(softmax(a_i W), y_i) + (mu / 2) |W|_F^2.
 
+  Features, example weights and errors are as in `LeastSquares`.
+
   Attributes:
-    features: a_i, [N, F]; kept as float64.
     labels: y_i, [N], whole numbers in [0, num_classes).
     num_classes: C >= 2; d = F C.
     l2_strength: mu >= 0.
-    example_weights: w_i >= 0, [N], brought to sum 1; None is 1 / N each.
-
-  Raises:
-    ValueError: If shapes do not fit or a number is not allowed.
   """
 
   features: np.ndarray
@@ -309,14 +296,11 @@ class SoftmaxRegression:
     return self.features.shape[1] * self.num_classes
 
   def values(self, points: np.ndarray) -> np.ndarray:
-    """Returns f, [P], at points [P, d].
+    """Returns f, [P], at points [P, d]; not finite where those are not.
 
     The matrix products are over blocks of points and blocks of examples, which
     take nearly all of the time. Needs little more than `BLOCK_BYTES`, or what
     one point does if that is more, besides the points and the data.
-
-    Args:
-      points: [P, d]. Not finite ones give values that are not finite.
     """
     points = checked_points('points', points, self.dimension)
     values = np.empty(len(points))
@@ -338,8 +322,7 @@ class SoftmaxRegression:
   def smoothness(self) -> float:
     """An upper bound on the curvature: lambda_max(E a a') / 2 + mu.
 
-    No eigenvalue of the Hessian of the cross-entropy in the logits is above
-    1/2.
+    The Hessian in the logits has no eigenvalue above 1/2.
     """
     weighted = self.features * self.example_weights[:, np.newaxis]
     covariance = self.features.T @ weighted
@@ -458,11 +441,7 @@ _KINDS = {
 
 
 def build_objective(task: Any) -> Objective:
-  """Returns f over all training examples of a task.
-
-  Args:
-    task: A built `baselines.tasks.task.Task` whose entry names an objective.
-  """
+  """Returns f over all training examples of a task that has an objective."""
   x, y = task.train.features
   kind = _KINDS[registry.task_entry(task.name).objective]
   return kind(x, np.ravel(y), **task.objective_constants)

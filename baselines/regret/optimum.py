@@ -43,16 +43,11 @@ class Optimum(NamedTuple):
 def solve(objective: SolvableObjective) -> Optimum:
   """Solves for x* and f* to 1e-10.
 
-  Least squares are solved in closed form. Softmax regression is solved by
-  Newton's method, its steps by conjugate gradients to a relative residual of
-  min(0.1, sqrt(|grad f|)), halved until |grad f| falls: by gradients and not by
-  values, whose rounding hides the last digits.
-
-  Args:
-    objective: f. Softmax regression needs an l2_strength above 0.
-
-  Returns:
-    The optimum.
+  Least squares are solved in closed form. Softmax regression, whose l2_strength
+  must be above 0, is solved by Newton's method, its steps by conjugate
+  gradients to a relative residual of min(0.1, sqrt(|grad f|)), halved until
+  |grad f| falls: by gradients and not by values, whose rounding hides the last
+  digits.
 
   Raises:
     ValueError: If f need not have a minimum.
@@ -80,17 +75,8 @@ def load_or_solve(
   """Returns the optimum from a file of an earlier call, or solves for it.
 
   The file's name is a digest of the data and of all parameters of f, so that
-  another objective never finds it. A damaged file is computed again.
-
-  Args:
-    objective: f.
-    folder: Where the files are; created if needed. None keeps nothing.
-
-  Returns:
-    The optimum.
-
-  Raises:
-    ValueError, ArithmeticError: As `solve`.
+  another objective never finds it. A damaged file is computed again. The folder
+  is created if needed; None keeps nothing. Raises as `solve`.
   """
   if folder is None:
     return solve(objective)
@@ -105,10 +91,7 @@ def load_or_solve(
 
 
 def default_folder() -> Optional[pathlib.Path]:
-  """Returns the user's folder for files that can be computed anew.
-
-  None for a user without a home, as in some containers.
-  """
+  """Returns the user's folder for files that can be computed anew, if any."""
   root = os.environ.get('XDG_CACHE_HOME') or '~/.cache'
   try:
     return pathlib.Path(root).expanduser() / 'tff_localupdate'

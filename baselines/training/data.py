@@ -18,15 +18,12 @@ IID = 'iid'
 class Drawn(NamedTuple):
   """What is drawn for a round.
 
+  As `baselines.algorithms.driver.CohortData`, and besides
+
   Attributes:
-    batches: (x, y), leaves [M, N, B, ...].
-    num_examples: int32 [M], the examples that each client holds.
-    examples: (x, y), leaves [M, E, ...], all that each client holds; None
-      unless asked for.
     rows: int64 [M, K, B], where the examples of the batches are among those of
       the population; of clients that are made or read for the round, among
       those of the cohort.
-    batch_sizes: int32 [M, K], how many rows of each batch count; None if all.
   """
 
   batches: Any
@@ -50,14 +47,14 @@ def draw_cohort(
     client_sampling: str = WITHOUT_REPLACEMENT,
     client_weights: Optional[np.ndarray] = None,
 ) -> Drawn:
-  """Draws the round's clients and their mini-batches.
+  """Draws the round's clients and their mini-batches: a pure function.
 
-  A pure function of its arguments. Indices are drawn first, then all clients'
-  examples are copied in one gather.
+  Indices are drawn first, then all clients' examples are copied in one gather.
+  The tensors of a client without examples are zeros.
 
   Args:
-    population: The clients, `Task.population`; a generator makes new ones, lazy
-      ones are read from their file.
+    population: A generator makes new clients, lazy ones are read from their
+      file.
     seed: Seed of the sampling.
     round_num: The round t.
     clients_per_round: M.
@@ -73,13 +70,10 @@ def draw_cohort(
       generator's clients are always independent.
     client_weights: [N], the clients' weights for 'iid'; uniform by default.
 
-  Returns:
-    What was drawn. The tensors of a client without examples are zeros.
-
   Raises:
     TypeError: If a number is not an integer.
-    ValueError: If one is out of range, M exceeds the population, or weights
-      are given that would be ignored.
+    ValueError: If one is out of range, M exceeds the population, or weights are
+      given that would be ignored.
   """
   arrays, cohort = _draw_clients(
       population, seed, round_num, clients_per_round, client_sampling,
@@ -151,10 +145,7 @@ def _draw_rows(
     batch_size: int,
     num_epochs: Optional[int],
 ) -> tuple[np.ndarray, Optional[np.ndarray]]:
-  """Returns the rows of the batches [M, K, B], 0 for empty clients.
-
-  And, in epochs, how many rows of each batch count [M, K].
-  """
+  """Returns the batches' rows [M, K, B], and in epochs their sizes [M, K]."""
   rows = np.zeros((len(cohort), num_steps, batch_size), np.int64)
   batch_sizes = np.zeros(rows.shape[:2], np.int32) if num_epochs else None
   if not num_steps:
@@ -221,20 +212,14 @@ def _padded_rows(
 class Prefetcher:
   """Draws the next round's data in a thread while a round runs.
 
-  Iterating yields (round, value) for the given rounds in order. The draw is a
-  pure function of the round, so how fast the thread is cannot matter. What it
-  raises is raised when its round is asked for, not before. Use as a context
-  manager, or call `close`: either waits for the thread to end, also when the
-  loop stops early.
+  Iterating yields (round, value) in order. The draw is a pure function of the
+  round, so the thread's speed cannot matter; what it raises is raised when its
+  round is asked for. Use as a context manager, or call `close`: either waits
+  for the thread to end, also when the loop stops early.
   """
 
   def __init__(self, draw: Callable[[int], Any], rounds: Iterable[int]):
-    """Starts drawing the first round.
-
-    Args:
-      draw: Pure function of the round.
-      rounds: The rounds to draw, in order.
-    """
+    """Starts drawing the first of the rounds."""
     self._draw = draw
     self._rounds = iter(rounds)
     self._executor = futures.ThreadPoolExecutor(
@@ -256,12 +241,7 @@ class Prefetcher:
     return self
 
   def __next__(self) -> tuple[int, Any]:
-    """Returns the next round and its data, and starts on the one after.
-
-    Raises:
-      RuntimeError: If the prefetcher is closed.
-      StopIteration: After the last round.
-    """
+    """Returns the next round and its data, and starts on the one after."""
     if self._closed:
       raise RuntimeError('The prefetcher is closed.')
     if self._pending is None:

@@ -29,13 +29,8 @@ _FEW_WEIGHTS, _BATCH_OF_FEW_WEIGHTS = 10_000, 4096
 class Evaluation(NamedTuple):
   """What an evaluation gives; None where the task has no such value.
 
-  Attributes:
-    population_loss: f(x): mean over non-empty training clients of their mean
-      loss.
-    example_weighted_loss: Mean loss over all training examples.
-    test_loss: Mean loss over all test examples.
-    test_accuracy: Accuracy over all test examples, each with the weight that
-      the task's metric gives it.
+  See `baselines.training.records`. In the accuracy, each test example has the
+  weight that the task's metric gives it.
   """
 
   population_loss: float
@@ -65,18 +60,14 @@ class Evaluator:
     """Initializes the evaluator.
 
     Args:
-      task: The task.
-      model: The model, of `task.build_model`.
+      task: The task; must have a training example, else ValueError is raised.
+      model: Of `task.build_model`.
       batch_size: Examples that are evaluated at once, by all threads together
         if a thread then still has 32 of them. None is 256, or 4096 for a model
         of at most 10,000 weights that does not convolve.
-      jit: Whether to compile with XLA; None decides: where recurrent steps
-        are many small kernels, that is on a GPU unless the model convolves.
+      jit: Whether to compile with XLA; None decides: where recurrent steps are
+        many small kernels, that is on a GPU unless the model convolves.
       device: Where to compute, such as '/device:GPU:0'.
-
-    Raises:
-      ValueError: If batch_size is not positive or there is no training
-        example.
     """
     if batch_size is None:
       few = not task.convolutional and _count_weights(model) <= _FEW_WEIGHTS
@@ -94,31 +85,16 @@ class Evaluator:
     self._evaluate_batch = _build_evaluate_batch(task, model, jit)
 
   def with_data_of(self, task: task_lib.Task) -> 'Evaluator':
-    """Returns an evaluator of the same model on the data of another task.
+    """Returns an evaluator that recompiles nothing, on another task's data.
 
-    Nothing is recompiled.
-
-    Args:
-      task: One that differs from the evaluator's own in its clients and
-        examples alone.
-
-    Raises:
-      ValueError: If there is no training example.
+    The task differs from this evaluator's own in clients and examples alone.
     """
     other = copy.copy(self)
     other._task = _checked(task)
     return other
 
   def evaluate(self, weights: Any) -> Evaluation:
-    """Evaluates the weights.
-
-    Args:
-      weights: `tff.learning.models.ModelWeights`, or a pair of the trainable
-        and the other weights; tensors or arrays.
-
-    Returns:
-      The losses and the accuracy.
-    """
+    """Evaluates `ModelWeights`, or a pair of trainable and other weights."""
     trainable, non_trainable = (
         (weights.trainable, weights.non_trainable)
         if hasattr(weights, 'trainable')
@@ -173,13 +149,7 @@ class Evaluator:
 def client_uniform_mean(losses: np.ndarray, offsets: np.ndarray) -> float:
   """Returns the mean over non-empty clients of their mean losses.
 
-  Args:
-    losses: [N], the examples' losses, client by client.
-    offsets: int64 [clients + 1], client i has `losses[offsets[i]:offsets[i +
-      1]]`.
-
-  Returns:
-    The mean; NaN if there is no example.
+  Client i has `losses[offsets[i]:offsets[i + 1]]`. NaN if there is no example.
   """
   sizes = np.diff(offsets)
   owner = np.repeat(np.arange(len(sizes)), sizes)

@@ -53,7 +53,6 @@ class Status:
   """How far a run is.
 
   Attributes:
-    status: One of the words above.
     round: The last round done and saved.
     reason: Why it failed or what diverged, else empty.
   """
@@ -85,10 +84,8 @@ class RunFolder:
     """Whether there is nothing in the folder, or no folder.
 
     A lock or a partial file alone comes from a start that was killed at once.
-
-    Raises:
-      command.InputError: If the path is a file, or the folder has content but
-        no config.json.
+    Raises `InputError` if the path is a file, or the folder has content but no
+    config.json.
     """
     if not self.path.exists():
       return True
@@ -109,11 +106,7 @@ class RunFolder:
     return not content
 
   def read_config(self) -> experiment.ExperimentConfig:
-    """Returns the settings that the run was started with.
-
-    Raises:
-      command.InputError: If config.json is not readable as settings.
-    """
+    """Returns the settings of the start; `InputError` if unreadable."""
     path = self.path / 'config.json'
     try:
       record = json.loads(path.read_text())
@@ -125,14 +118,7 @@ class RunFolder:
       ) from error
 
   def check_digests(self, data_digests: Mapping[str, str]) -> None:
-    """Checks that the files that the data depend on are those of the start.
-
-    Args:
-      data_digests: Their digests now, by name.
-
-    Raises:
-      command.InputError: If one was recorded with another digest.
-    """
+    """Raises `InputError` if a file's digest is not the recorded one."""
     try:
       record = json.loads((self.path / 'config.json').read_text())
     except FileNotFoundError:
@@ -155,12 +141,7 @@ class RunFolder:
       config: experiment.ExperimentConfig,
       data_digests: Optional[Mapping[str, str]] = None,
   ) -> None:
-    """Records the settings, the run's id, and versions.
-
-    Args:
-      config: The settings.
-      data_digests: Digests of files that the data depend on, by name.
-    """
+    """Records settings, run id, versions, and digests of data files."""
     record = {
         'format': _FORMAT,
         'run_id': record_lib.run_id(config),
@@ -176,13 +157,8 @@ class RunFolder:
     """Records settings of a run that is done as they are wanted now.
 
     A run that diverged has also diverged under more rounds, and should stand
-    beside runs that have them.
-
-    Args:
-      config: Differs from the recorded one in what may change alone.
-
-    Raises:
-      command.InputError: If another process works on the folder.
+    beside runs that have them. The new settings differ in what may change
+    alone. Raises `InputError` if another process works on the folder.
     """
     if self.read_config() == config:
       return
@@ -209,11 +185,8 @@ class RunFolder:
   def locked(self) -> Iterator[None]:
     """Holds the folder, created if needed, for this process alone.
 
-    The lock goes with the process, whatever ends it.
-
-    Raises:
-      command.InputError: If another process holds it, or the folder cannot be
-        written.
+    The lock goes with the process, whatever ends it. Raises `InputError` if
+    another process holds it, or the folder cannot be written.
     """
     try:
       self.path.mkdir(parents=True, exist_ok=True)
@@ -240,10 +213,8 @@ def is_complete(
 ) -> bool:
   """Returns whether nothing is left to do of a run that has ended.
 
-  Args:
-    status: Of the run, finished or diverged.
-    run: The rounds and the horizon wanted.
-    rows: The rows of its metrics.csv, that of round 0 included.
+  That depends on the rounds and the horizon wanted by `run`, and on all rows of
+  its metrics.csv, that of round 0 included.
   """
   if len(rows) <= status.round:  # Rows were lost.
     return False
@@ -256,13 +227,8 @@ def is_complete(
 def check_writable(path: pathlib.Path, name: str = 'output_dir') -> None:
   """Checks that a folder can be written, or made; writes nothing.
 
-  Args:
-    path: The folder.
-    name: The setting that names it.
-
-  Raises:
-    command.InputError: If the nearest existing folder above cannot be written,
-      or is not a folder, or the path is not a valid path.
+  Raises `InputError`, with the setting's name, if the nearest existing folder
+  above cannot be written or is no folder, or the path is not valid.
   """
   try:
     nearest = path.absolute()
@@ -322,13 +288,7 @@ _NAME = re.compile(r'round_(\d{8})\.npz')
 def save(
     folder: pathlib.Path, round_num: int, leaves: Sequence[np.ndarray]
 ) -> None:
-  """Saves the state after round `round_num`; keeps it and the one before.
-
-  Args:
-    folder: Where to; created if needed.
-    round_num: The round after which the state was.
-    leaves: The arrays of the state in their fixed order.
-  """
+  """Saves the leaves of a round's state; keeps it and the one before."""
   arrays = {f'leaf_{i:04d}': np.asarray(leaf) for i, leaf in enumerate(leaves)}
   digest = np.frombuffer(_digest(round_num, list(arrays.values())), np.uint8)
   buffer = io.BytesIO()
@@ -350,10 +310,7 @@ def saved_rounds(folder: pathlib.Path) -> list[int]:
 
 
 def load(folder: pathlib.Path, round_num: int) -> list[np.ndarray]:
-  """Loads the state after round `round_num`.
-
-  Returns:
-    The leaves as they were given to `save`.
+  """Loads the leaves that `save` was given for a round.
 
   Raises:
     ValueError: If the file is damaged.
@@ -377,15 +334,9 @@ def load(folder: pathlib.Path, round_num: int) -> list[np.ndarray]:
 def load_newest(
     folder: pathlib.Path, max_round: int, report: Callable[[str], None]
 ) -> Optional[tuple[int, list[np.ndarray]]]:
-  """Loads the newest readable state that is not after round `max_round`.
+  """Loads the newest readable state, of round `max_round` at most, if any.
 
-  Args:
-    folder: Where checkpoints were saved.
-    max_round: The last round wanted.
-    report: Called with a sentence for each checkpoint passed over.
-
-  Returns:
-    The round and the leaves of its state, or None if there is none.
+  Calls `report` with a sentence for each checkpoint passed over.
   """
   for round_num in reversed(saved_rounds(folder)):
     if round_num > max_round:

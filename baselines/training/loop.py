@@ -84,9 +84,8 @@ class Saved(NamedTuple):
 
   Attributes:
     state: The server state.
-    counts: A `Counts`.
-    regret: What `Tools.regret` has counted; empty without one. (Not None,
-      which would be a leaf of its own.)
+    regret: What `Tools.regret` has counted; empty without one. (Not None, which
+      would be a leaf of its own.)
   """
 
   state: Any
@@ -100,7 +99,6 @@ class Start:
 
   Attributes:
     round_num: The round after which `saved` is; 0 for a new run.
-    saved: What goes on.
     rows: The rows of metrics.csv up to that round that stay as they are.
     incomplete: The row of `round_num` if it is still to be written (then it is
       not in `rows`) because it lacks an evaluation, else None.
@@ -134,16 +132,9 @@ def find_start(
   That is the newest checkpoint that can be read and that metrics.csv reaches,
   or else the beginning. Rows after it are dropped, for their rounds will be run
   again, with the same result. So is the evaluation of a round that was the last
-  one when fewer rounds were wanted.
-
-  Args:
-    config: Rounds and evaluations wanted now.
-    folder: The run folder.
-    initial: What there is before round 1; gives structure, shapes, dtypes.
-    report: Called with a line about what is passed over.
-
-  Raises:
-    command.InputError: If the checkpoint is not one of this version.
+  one when fewer rounds were wanted. `initial` is what there is before round 1
+  and gives structure, shapes and dtypes; `report` is told what is passed over.
+  Raises `InputError` if the checkpoint is not one of this version.
   """
   rows = [
       row if _keeps_evaluation(config.run, r, row)
@@ -190,12 +181,9 @@ def is_finished(
 def _restored(
     initial: Saved, leaves: list[np.ndarray], counts: Counts
 ) -> Saved:
-  """Returns what a checkpoint held.
+  """Returns what a checkpoint held, in the structure of `initial`.
 
-  Args:
-    initial: Gives structure, shapes and dtypes.
-    leaves: The arrays of the checkpoint.
-    counts: What to take if it holds none, as those of earlier versions.
+  Those of earlier versions hold no counts: then `counts` are taken.
   """
   size = len(flatten_state(initial.state))
   if len(leaves) == len(flatten_state(initial)) - len(counts):
@@ -217,11 +205,7 @@ def flatten_state(state: Any) -> list[np.ndarray]:
 
 
 def unflatten_state(like: Any, leaves: list[np.ndarray]) -> Any:
-  """Returns a state with the structure of `like` and the given leaves.
-
-  Raises:
-    ValueError: If number, shapes or dtypes of the leaves differ from `like`.
-  """
+  """Returns leaves structured as `like`; ValueError if they do not fit."""
   expected = [(leaf.shape, leaf.dtype) for leaf in flatten_state(like)]
   found = [(leaf.shape, leaf.dtype) for leaf in leaves]
   if expected != found:
@@ -251,10 +235,10 @@ def load_weights(
     workbench: workbench_lib.Workbench,
     report: Callable[[str], None] = command.report,
 ) -> dict[str, np.ndarray]:
-  """Returns the weights of the newest state of a run that can be read.
+  """Returns the weights, named by `named_leaves`, of a run's newest state.
 
-  Those that the run starts with if there is none. Trainable weights come first;
-  see `named_leaves` for the names.
+  Those that the run starts with if no state can be read. Trainable weights come
+  first.
   """
   start = find_start(config, folder, _initial(config, workbench), report)
   process = workbench.tools(config).process
@@ -292,17 +276,11 @@ def run_experiment(
     *,
     tensorboard: bool = True,
 ) -> runs_lib.Run:
-  """Does what is left to do of a run.
+  """Does what is left to do of a run, and returns its outcome.
 
-  Args:
-    plan: Settings and folder.
-    workbench: Gives task, program and evaluator.
-    interruption: Asked after each round whether to stop.
-    tensorboard: Whether to write TensorBoard events.
-
-  Returns:
-    The outcome: finished, diverged or interrupted; as it was before if the
-    interruption came before the start.
+  The interruption is asked after each round whether to stop. The outcome is
+  finished, diverged or interrupted; as it was before if the interruption came
+  before the start.
 
   Raises:
     command.InputError: If the data, the devices or the folder do not allow the

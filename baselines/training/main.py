@@ -43,10 +43,8 @@ _EXIT_CODES = {
 class Interrupted(KeyboardInterrupt):
   """An interruption that came while something ran; the run is saved.
 
-  The same call with the same `output_dir` goes on from there.
-
-  Attributes:
-    run: The `Run` as far as it is; None for a sweep.
+  The same call with the same `output_dir` goes on from there. `run` is the
+  `Run` as far as it is; None for a sweep.
   """
 
   def __init__(self, message: str, run: 'Optional[Run]' = None):
@@ -60,7 +58,6 @@ class Run:
 
   Attributes:
     config: All settings, with all defaults filled in.
-    folder: The run folder.
     status: `finished`, `diverged`, or `interrupted`.
     reason: What diverged, else empty.
   """
@@ -107,16 +104,9 @@ class Run:
     return record.settings(self.config)
 
   def save(self, folder: Union[str, os.PathLike]) -> 'Run':
-    """Copies the run to another folder, where it can also go on.
+    """Copies the run to a new or empty folder, where it can also go on.
 
-    Args:
-      folder: A folder that is new or empty.
-
-    Returns:
-      The run there.
-
-    Raises:
-      baselines.InputError: If the folder has content or cannot be written.
+    Raises `baselines.InputError` if that has content or cannot be written.
     """
     target = command.user_path('folder', str(folder))
     if target.exists() and (not target.is_dir() or any(target.iterdir())):

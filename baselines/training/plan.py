@@ -34,11 +34,7 @@ class Constants(NamedTuple):
 
 
 def check_given(config: experiment.ExperimentConfig) -> None:
-  """Checks that those are given which nobody can compute.
-
-  Raises:
-    ValueError: If one is None, and f of the task is not known as a formula.
-  """
+  """Raises ValueError if a constant is missing that no formula of f gives."""
   if config.is_objective_known:
     return
   for name in _KNOWN:
@@ -59,15 +55,11 @@ def are_missing(config: experiment.ExperimentConfig) -> bool:
 def measure(
     objective: Any, initial_point: np.ndarray, batch_size: int
 ) -> Constants:
-  """Measures the constants.
+  """Measures the constants, for batches of B examples, at x_1 [d].
 
-  A query is a mean over B examples drawn from all data, so its noise has 1/B
-  of the variance of a single example's gradient.
-
-  Args:
-    objective: f, with `smoothness` and `gradient_variance`.
-    initial_point: x_1, [d].
-    batch_size: B.
+  A query is a mean over B examples drawn from all data, so its noise has 1/B of
+  the variance of a single example's gradient. The objective f has `smoothness`
+  and `gradient_variance`.
   """
   variance = objective.gradient_variance(initial_point) / batch_size
   return Constants(float(objective.smoothness), float(np.sqrt(variance)))
@@ -102,11 +94,8 @@ DEFAULT_ROOT = 'runs'
 class Plan:
   """One run to be done.
 
-  Attributes:
-    config: All settings.
-    folder: Where it is, or will be.
-    stage: `NEW`, `PARTIAL` (something is there to go on from) or `DONE`
-      (nothing is left to do: finished or diverged).
+  Its stage is `NEW`, `PARTIAL` (something is there to go on from) or `DONE`
+  (nothing is left to do: finished or diverged).
   """
 
   config: experiment.ExperimentConfig
@@ -121,14 +110,9 @@ class TooFewRoundsError(command.InputError):
 def plan_run(
     config: experiment.ExperimentConfig, output_dir: Optional[str] = None
 ) -> Plan:
-  """Checks the data and the run folder; writes nothing.
+  """Checks the data and the run folder, by default named by the run's id.
 
-  Args:
-    config: The settings asked for.
-    output_dir: The run folder; by default named by the run's id.
-
-  Returns:
-    What is to be done.
+  Writes nothing.
 
   Raises:
     command.InputError: If the data cannot be read, there are too few clients,

@@ -53,12 +53,7 @@ class EventWriter:
     self._write(self._event(file_version='brain.Event:2'))
 
   def write_settings(self, config: Any, name: str) -> None:
-    """Gives TensorBoard's HParams plugin the settings of the run.
-
-    Args:
-      config: The run's `config.ExperimentConfig`.
-      name: The run's name.
-    """
+    """Gives TensorBoard's HParams plugin the settings and the run's name."""
     from tensorboard.plugins.hparams import api  # pylint: disable=g-import-not-at-top
 
     summary = api.hparams_pb(record.settings(config), trial_id=name)
@@ -110,14 +105,7 @@ class Progress:
   """
 
   def __init__(self, total: int, start: int, label: str, column: str = 'round'):
-    """Starts.
-
-    Args:
-      total: The last value of the column.
-      start: Its value now.
-      label: Stands at the beginning of plain lines.
-      column: The column that tells how far a run is.
-    """
+    """Starts; `column` counts up to `total`, `label` begins plain lines."""
     self._total = total
     self._done = start
     self._start = start

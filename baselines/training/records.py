@@ -92,11 +92,7 @@ Row = dict[str, str]
 
 
 def columns_of(config: Any) -> tuple[str, ...]:
-  """Returns the columns of a run's metrics.csv.
-
-  Args:
-    config: The run's `config.ExperimentConfig`.
-  """
+  """Returns the columns of the metrics.csv of an `ExperimentConfig`."""
   return (
       'round',
       *TRAINING_COLUMNS,
@@ -115,12 +111,9 @@ class MetricsWriter:
   def __init__(
       self, path: pathlib.Path, columns: Sequence[str], kept: Sequence[Row]
   ):
-    """Starts or continues a file.
+    """Starts or continues a file, which `kept` replaces as a whole.
 
-    Args:
-      path: The file; replaced as a whole by `kept`.
-      columns: Its columns, see `columns_of`; those of `kept` if there are any.
-      kept: The rows to keep, as `read_rows` gave them.
+    The columns are those of `kept` (of `read_rows`) if there are any.
     """
     self._all_columns = tuple(columns)
     if kept:
@@ -136,14 +129,9 @@ class MetricsWriter:
     self._columns = tuple(columns)
 
   def write(self, values: Mapping[str, Any]) -> Row:
-    """Writes one row.
+    """Writes a row, returned as written: numbers, or texts of them, by column.
 
-    Args:
-      values: Numbers, or texts of numbers, by column; a missing or None value
-        is an empty cell.
-
-    Returns:
-      The row as it was written.
+    A missing or None value is an empty cell.
     """
     row = format_row(values, self._all_columns)
     row = {column: row[column] for column in self._columns}
@@ -154,8 +142,7 @@ class MetricsWriter:
   def flush_to_disk(self) -> None:
     """Makes the rows survive a crash of the machine, not only of the run.
 
-    Raises:
-      FileNotFoundError: If the file was removed or replaced meanwhile.
+    Raises FileNotFoundError if the file was removed or replaced meanwhile.
     """
     os.fsync(self._stream.fileno())
     if not self._path.exists() or not os.path.samestat(
@@ -180,14 +167,8 @@ def format_row(values: Mapping[str, Any], columns: Sequence[str]) -> Row:
 def read_rows(path: pathlib.Path, columns: Sequence[str]) -> list[Row]:
   """Returns the rows 0, 1, 2, ... up to the last one that is whole.
 
-  A file that is not there, or whose header was torn, has none.
-
-  Args:
-    path: The file.
-    columns: Its columns, see `columns_of`. It may lack those of messages.
-
-  Raises:
-    command.InputError: If the file has other columns.
+  A file that is not there, or whose header was torn, has none; it may lack the
+  columns of messages. Raises `InputError` if it has other columns.
   """
   if not path.exists():
     return []

@@ -63,10 +63,7 @@ def _counter(round_num: int, client_key: int, repeat: int = 0) -> np.ndarray:
 def _generator(
     purpose: str, seed: int, round_num: int, client_key: int, repeat: int = 0
 ) -> np.random.Generator:
-  """Returns the generator of one (purpose, seed, round, client, repeat).
-
-  It holds until the next call in this thread.
-  """
+  """Returns the generator of these, valid until this thread's next call."""
   _reused.bits.state = {
       'bit_generator': 'Philox',
       'state': {
@@ -106,8 +103,11 @@ def sample_clients(
 ) -> np.ndarray:
   """Draws the round's cohort I_t, uniformly without replacement.
 
+  The other functions share these arguments, and raise the same errors. A seed
+  is any integer, of Python or NumPy; 0 is a seed like others.
+
   Args:
-    seed: Any integer, of Python or NumPy; 0 is a seed like others.
+    seed: The seed.
     round_num: The round t, not negative.
     num_clients: N, clients there are.
     clients_per_round: M, clients to draw.
@@ -142,20 +142,9 @@ def sample_clients_iid(
 ) -> np.ndarray:
   """Draws the round's cohort independently from P, as the theory does.
 
-  Args:
-    seed: Any integer, of Python or NumPy; 0 is a seed like others.
-    round_num: The round t, not negative.
-    num_clients: N, clients there are.
-    clients_per_round: M, clients to draw; may exceed N.
-    weights: [N], P is proportional to them; uniform by default.
-
-  Returns:
-    int64 [M], positions in 0..N-1; a client may occur more than once.
-
-  Raises:
-    TypeError: If an argument that must be an integer is not.
-    ValueError: If one is out of range, or the weights are not N finite
-      numbers, none negative and one positive.
+  P is proportional to the weights [N], which are finite, not negative and not
+  all 0; uniform by default. M may exceed N, and a client may occur more than
+  once in the positions, int64 [M].
   """
   seed = _check_integer('seed', seed, None)
   round_num = _check_integer('round_num', round_num, 0)
@@ -183,19 +172,9 @@ def sample_clients_iid(
 def client_generator(
     seed: Integer, round_num: Integer, slot: Integer
 ) -> np.random.Generator:
-  """Returns the random numbers that a new client is made from.
+  """Returns the random numbers that the new client of a slot is made from.
 
-  Args:
-    seed: Any integer, of Python or NumPy; 0 is a seed like others.
-    round_num: The round t, not negative.
-    slot: The client's place in the cohort, not negative.
-
-  Returns:
-    A generator for this client alone.
-
-  Raises:
-    TypeError: If an argument is not an integer.
-    ValueError: If one is out of range.
+  The slot is its place in the cohort, not negative.
   """
   seed = _check_integer('seed', seed, None)
   round_num = _check_integer('round_num', round_num, 0)
@@ -220,22 +199,7 @@ def draw_epochs(
 ) -> epoch_draws.EpochDraws:
   """Draws a client's batches of E epochs, without replacement in an epoch.
 
-  Args:
-    seed: Any integer, of Python or NumPy; 0 is a seed like others.
-    round_num: The round t, not negative.
-    client_key: The client's key, not negative.
-    num_examples: n, the examples of the client.
-    num_epochs: E.
-    batch_size: B.
-    num_padded_steps: K_max.
-    repeat: How often the client occurred before in the same cohort.
-
-  Returns:
-    The indices and the sizes of the batches.
-
-  Raises:
-    TypeError: If an argument is not an integer.
-    ValueError: If one is out of range.
+  Returns the indices and the sizes of K_max batches; see `draw_examples`.
   """
   return epoch_draws.draw_epochs(
       _client_draws('epochs', seed, round_num, client_key, repeat),
@@ -262,8 +226,8 @@ def draw_examples(
   client with fewer than B examples draws like any other.
 
   Args:
-    seed: Any integer, of Python or NumPy; 0 is a seed like others.
-    round_num: The round t, not negative.
+    seed: See `sample_clients`.
+    round_num: See there.
     client_key: The client's digest (`ClientArrays.client_keys`), below 2^64.
     num_examples: n_i, examples that the client holds, at least 1.
     num_steps: K.
@@ -273,10 +237,6 @@ def draw_examples(
 
   Returns:
     int64 [K, B], positions in 0..n_i-1.
-
-  Raises:
-    TypeError: If an argument is not an integer.
-    ValueError: If one is out of range.
   """
   num_examples = _check_integer('num_examples', num_examples, 1)
   num_steps = _check_integer('num_steps', num_steps, 1)

@@ -21,28 +21,20 @@ _LOSSES = ('loss_before_training', 'population_loss')
 class DivergenceMonitor:
   """Tells when a run has diverged.
 
-  It has if a loss, the norm of the update or a regret is not finite, or if a
-  loss is more than `factor` times its own first value, or times 1 where that is
-  not positive, as at a minimum.
-  It depends on the rows of metrics.csv alone, so a continued run, which shows
-  it the rows kept, decides as if it had never stopped.
+  It has if a loss, the norm of the update or a regret is not finite, or a loss
+  is more than `factor` times its own first value, or times 1 where that is not
+  positive, as at a minimum. It depends on the rows of metrics.csv alone, so a
+  continued run, which shows it the rows kept, decides as if it had never
+  stopped.
   """
 
   def __init__(self, factor: float):
-    """Makes a monitor.
-
-    Args:
-      factor: The multiple of the first value; 0 for no limit but infinity.
-    """
+    """Makes a monitor; a factor of 0 is no limit but infinity."""
     self._factor = factor
     self._first: dict[str, float] = {}
 
   def observe(self, row: records.Row) -> Optional[str]:
-    """Looks at the next row.
-
-    Returns:
-      What diverged, as a sentence, or None.
-    """
+    """Looks at the next row; returns what diverged, as a sentence, or None."""
     for column in (*_LOSSES, 'update_norm', 'cumulative_regret', 'last_regret'):
       value = records.number(row, column)
       if value is not None and not math.isfinite(value):
@@ -74,9 +66,8 @@ class Interruption:
   def __init__(self, *, may_exit: bool = True):
     """Makes one.
 
-    Args:
-      may_exit: Whether a later signal ends the process even where Python cannot
-        run the former handler. Not in a notebook, which holds more than a run.
+    Without `may_exit`, for a notebook, which holds more than a run, a later
+    signal does not end the process where Python cannot run the former handler.
     """
     self._may_exit = may_exit
     self.requested = False

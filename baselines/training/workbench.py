@@ -50,13 +50,9 @@ class Kept:
       key: Hashable,
       build: Callable[[], Any],
   ) -> Any:
-    """Returns a value that depends on the data of a task.
+    """Returns a value of this key that depends on the data of a task.
 
-    Args:
-      task: The task. Another one than before takes the place of all that was
-        made of that.
-      key: The key among the values of the task.
-      build: Makes the value.
+    Another task than before takes the place of all that was made of that.
     """
     if task != self._task:
       self._task, self._made_of_data = task, {}
@@ -72,13 +68,10 @@ def _get(made, key, build):
 def initial_weights(
     model: tff.learning.models.FunctionalModel, initial_point: str, seed: int
 ) -> tff.learning.models.ModelWeights:
-  """Returns x_1.
+  """Returns x_1, by the choice `initial_point`.
 
-  Args:
-    model: The model, made with `seed`.
-    initial_point: `model` for its own weights, `zero`, or `sphere` for
-      trainable weights that are together uniform on the unit sphere.
-    seed: Seed of the draw on the sphere.
+  That is `model` for the model's own weights, `zero`, or `sphere` for trainable
+  weights that are, by the seed, together uniform on the unit sphere.
   """
   trainable, non_trainable = model.initial_weights
   leaves = [np.asarray(leaf) for leaf in tf.nest.flatten(trainable)]
@@ -102,10 +95,8 @@ class Tools(NamedTuple):
   """What one run works with.
 
   Attributes:
-    task: Data and model.
     driver: The algorithm, as the loop drives it.
     program: Its process, compiled for this process.
-    evaluator: Evaluates weights on the task.
     regret: Counts the regret, if the run does.
   """
 
@@ -127,38 +118,24 @@ class Workbench:
   def __init__(self, report: Callable[[str], None] = command.report):
     """Makes an empty workbench; the default TFF context becomes in-process.
 
-    Args:
-      report: Called with a line about each part that takes a while.
+    `report` is called with a line about each part that takes a while.
     """
     self._report = report
     self._kept = Kept()
     execution.set_default_context()
 
   def task(self, config: experiment.TaskConfig) -> task_lib.Task:
-    """Returns the task.
-
-    Raises:
-      command.InputError: If its data cannot be read.
-    """
+    """Returns the task; `InputError` if its data cannot be read."""
     return self._kept.make_of_data(
         config, 'task', lambda: self._build_task(config)
     )
 
   def devices(self, config: experiment.ExecutionConfig) -> tuple[str, ...]:
-    """Returns the devices for client work.
-
-    Raises:
-      command.InputError: If they are not there.
-    """
+    """Returns the devices for client work; `InputError` if not there."""
     return self._kept.make(('devices', config), lambda: _find_devices(config))
 
   def check(self, config: experiment.ExperimentConfig) -> None:
-    """Checks what only the data and the machine can tell.
-
-    Raises:
-      command.InputError: If the data cannot be read, have fewer clients than a
-        round needs, or the devices are not there.
-    """
+    """Raises `InputError` if data, devices or enough clients are missing."""
     # First: reading data starts TensorFlow, whose threads are fixed by then.
     self.devices(config.execution)
     task = self.task(config.task)
@@ -349,12 +326,7 @@ def _find_devices(config: experiment.ExecutionConfig) -> tuple[str, ...]:
 def _program_key(
     config: experiment.ExperimentConfig, family: tuple[Any, ...]
 ) -> Hashable:
-  """What a compiled program depends on: neither rates nor seeds.
-
-  Args:
-    config: The settings.
-    family: Those of the task that are not a seed.
-  """
+  """What a compiled program depends on: neither rates nor seeds."""
   server_optimizer = config.server_optimizer
   if server_optimizer is not None:
     server_optimizer = dataclasses.replace(
