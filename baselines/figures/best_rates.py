@@ -41,16 +41,12 @@ def rates_table(
 ) -> pd.DataFrame:
   """Returns one row per task and gamma, and whatever else differs.
 
-  Args:
-    groups: The groups of all tasks.
-
-  Returns:
-    The columns `task` (with what else tells families of runs apart),
-    `client_learning_rate`, `server_learning_rate` (the best one, NaN if no eta
-    has a finished run), `score` (what the rule looks at), `at_edge` (whether
-    it is the smallest or the largest of those with no unfinished run, as the
-    only one is), `num_rates` (of the runs), `num_diverged` and
-    `num_unfinished` (rates with such a run).
+  The columns are `task` (with what else tells families of runs apart),
+  `client_learning_rate`, `server_learning_rate` (the best one, NaN if no eta
+  has a finished run), `score` (what the rule looks at), `at_edge` (whether it
+  is the smallest or the largest of those with no unfinished run, as the only
+  one is), `num_rates` (of the runs), `num_diverged` and `num_unfinished` (rates
+  with such a run).
   """
   names = dict(zip((g.family for g in groups), _family_names(groups)))
   rows = []
@@ -129,8 +125,7 @@ def rate_flags(
 def best_flags(groups: Sequence[Group], rule: ranking.Rule) -> str:
   """Returns a flag file with the best eta of each gamma.
 
-  Raises:
-    ValueError: If no run has finished, or they differ in more than rates.
+  Raises ValueError if no run has finished, or they differ in more than rates.
   """
   return (
       f'{_FLAGS_HEAD}the best eta of each gamma.\n'
@@ -144,15 +139,9 @@ def start_flags(
   """Returns a flag file with the largest gamma that works, and its best eta.
 
   The paper has LocalUpdateDecay start from a gamma that is `moderately large,
-  non-divergent`; that it is the largest one, and its eta that of a constant
-  gamma, is a choice of ours.
-
-  Args:
-    largest: The largest gamma that may be taken.
-
-  Raises:
-    ValueError: If no run has finished that has no larger gamma, or they differ
-      in more than rates.
+  non-divergent`; that it is the largest one, at most `largest`, and its eta
+  that of a constant gamma, is a choice of ours. Raises ValueError if no run has
+  finished that has no larger gamma, or they differ in more than rates.
   """
   best = [
       group for group in _best_of_each_gamma(groups, rule)

@@ -58,11 +58,10 @@ def bits(runs: pd.DataFrame, options: argparse.Namespace) -> tables.Drawn:
 
 
 def bits_table(groups: Sequence[Group]) -> pd.DataFrame:
-  """Returns one row per group: `task`, `algorithm` and its outcome.
+  """Returns one row per group.
 
-  Returns:
-    `task`, `algorithm` (with what else tells groups apart, but for the code)
-    and the columns of `outcome_table`.
+  The columns are `task`, `algorithm` (with what else tells groups apart, but
+  for the code) and those of `outcome_table`.
   """
   table = outcome_table(groups)
   names = captions.name_algorithms(groups, ignored=['code'])
@@ -77,16 +76,12 @@ def bits_notes(groups: Sequence[Group]) -> list[str]:
 
 
 def outcome_table(groups: Sequence[Group]) -> pd.DataFrame:
-  """Returns one row per group, in their order.
+  """Returns one row per group, in order; NaN where no run has finished.
 
-  Args:
-    groups: The groups; numbers of one without a finished run are NaN.
-
-  Returns:
-    The columns `code`, `runs` (those that have finished), `diverged`,
-    `unfinished`, `regret_mean`, `regret_sd`, the same for `uplink`, `downlink`
-    and `rounds`, and `uplink_percent_of_fed_paq`, `uplink_percent_of_fed_avg`,
-    `downlink_percent_of_fed_avg`, as `NOTES` says.
+  The columns are `code`, `runs` (those that have finished), `diverged`,
+  `unfinished`, `regret_mean`, `regret_sd`, the same for `uplink`, `downlink`
+  and `rounds`, and `uplink_percent_of_fed_paq`, `uplink_percent_of_fed_avg`,
+  `downlink_percent_of_fed_avg`, as `NOTES` says.
   """
   rows = [_outcome(group) for group in groups]
   for row, group in zip(rows, groups):
@@ -125,10 +120,7 @@ def code_of(group: Group) -> str:
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
-  """Returns the mean and the standard deviation of a sample (n - 1).
-
-  Nothing has no mean, and one value no deviation: those are NaN.
-  """
+  """Returns mean and deviation of a sample (n - 1); NaN of too few values."""
   mean = float(np.mean(values)) if len(values) else np.nan
   spread = float(np.std(values, ddof=1)) if len(values) > 1 else np.nan
   return mean, spread
@@ -199,16 +191,12 @@ def codes_notes(groups: Sequence[Group]) -> list[str]:
 
 
 def codes_table(groups: Sequence[Group]) -> pd.DataFrame:
-  """Returns one row per algorithm, link and code.
+  """Returns one row per algorithm, link and code, best of a sweep over `code`.
 
-  Args:
-    groups: The groups, of any tasks; best from a sweep over `code`.
-
-  Returns:
-    The columns `task`, `algorithm` (with what else tells groups apart, but for
-    the code), `link` (uplink or downlink), `code`, `runs`, `bits_mean` and
-    `bits_sd` (n - 1): the bits until the horizon of a client, mean over the
-    clients, or of the broadcasts, mean over the runs.
+  The columns are `task`, `algorithm` (as in `bits_table`), `link` (uplink or
+  downlink), `code`, `runs`, `bits_mean` and `bits_sd` (n - 1): the bits until
+  the horizon of a client, mean over the clients, or of the broadcasts, mean
+  over the runs.
   """
   names = captions.name_algorithms(groups, ignored=['code'])
   rows: list[dict[str, Any]] = []
@@ -266,20 +254,12 @@ def sensitivity(
 
 
 def sensitivity_table(groups: Sequence[Group]) -> pd.DataFrame:
-  """Returns one row per group of CEAL.
+  """Returns one row per group of CEAL, compared with FedPAQ and FedAvg.
 
-  Args:
-    groups: The groups, of any tasks; those of FedPAQ and FedAvg are what CEAL
-      is compared with.
-
-  Returns:
-    `task`, `variant` (the settings in which the group differs from the base of
-    its task, with the group's values; `base` where there are none) and the
-    columns of `outcome_table`; the base of each task first, then by the names
-    of the settings.
-
-  Raises:
-    ValueError: If there is no group of CEAL.
+  The columns are `task`, `variant` (the settings in which the group differs
+  from the base of its task, with the group's values; `base` where there are
+  none) and those of `outcome_table`; the base of each task first, then by the
+  names of the settings. Raises ValueError if there is no group of CEAL.
   """
   bases = find_bases(groups)
   changes = [
@@ -309,10 +289,7 @@ def find_bases(groups: Sequence[Group]) -> dict[str, Group]:
   """Returns the base of each task that CEAL was run on.
 
   Of configurations that are as near to the others, the one of more runs is
-  taken, then the first one.
-
-  Raises:
-    ValueError: If there is no group of CEAL.
+  taken, then the first. Raises ValueError if there is no group of CEAL.
   """
   found: dict[str, list[Group]] = {}
   for group in groups:

@@ -124,9 +124,8 @@ def run_curve(
 ) -> Curve:
   """Runs the process once and computes the moments to compare it with.
 
-  Raises:
-    ValueError: If the surrogate loss has no minimizer, or the variance of the
-      iterates does not settle.
+  Raises ValueError if the surrogate loss has no minimizer, or the variance of
+  the iterates does not settle.
   """
   theta = theta_lib.Theta.ones(num_steps)
   law = reciprocal.update_law(POPULATION, theta, client_learning_rate)
@@ -180,15 +179,11 @@ def tail_error(law: reciprocal.UpdateLaw, run: RunSettings) -> float:
 
 
 def curve_table(panels: Mapping[str, Sequence[Curve]]) -> pd.DataFrame:
-  """Returns one row per curve.
+  """Returns one row per curve; the panels are by what varies in them.
 
-  Args:
-    panels: The curves by what varies in their panel.
-
-  Returns:
-    A table with the columns: varied; client_learning_rate; num_steps;
-    minimizer, x*(gamma, Theta); expected_gap, E x_{T+1} - x*(gamma, Theta);
-    tail_mean; standard_error; z_score; start_effect; deviation.
+  The columns are: varied; client_learning_rate; num_steps; minimizer, x*(gamma,
+  Theta); expected_gap, E x_{T+1} - x*(gamma, Theta); tail_mean; standard_error;
+  z_score; start_effect; deviation.
   """
   return pd.DataFrame([
       {
@@ -253,10 +248,7 @@ def _rate_text(curve: Curve) -> str:
 
 
 def _add_legend(axes: Any, title: str) -> float:
-  """Adds the legend above a panel; returns how many inches high it is.
-
-  There it hides no line. It has as many columns as find room.
-  """
+  """Adds the legend above a panel; returns its height in inches."""
   dpi = axes.figure.dpi
   for columns in range(_LEGEND_COLUMNS, 0, -1):
     legend = axes.legend(

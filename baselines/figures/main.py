@@ -26,10 +26,8 @@ _TABLE = ('runs', 'table', 'csv')
 class Figure(NamedTuple):
   """A kind of figure or table.
 
-  Attributes:
-    help: What is drawn, for the list of figures.
-    function: Its module in this package, and its function there.
-    options: Keys of `options.OPTIONS`, in the order of its help.
+  Its function is named with its module in this package; its options are keys of
+  `options.OPTIONS`, in the order of its help.
   """
 
   help: str

@@ -136,12 +136,9 @@ def _refusal(rule: str, text: str) -> argparse.ArgumentTypeError:
 
 
 class Option(NamedTuple):
-  """An option.
+  """An option: its help, and arguments of `ArgumentParser.add_argument`.
 
-  Attributes:
-    help: What it means.
-    arguments: Further arguments of `ArgumentParser.add_argument`.
-    flag: Its name where that is not its key.
+  The flag is its name where that is not its key.
   """
 
   help: str

@@ -45,9 +45,8 @@ def draw_loss(
 ) -> tables.Drawn:
   """Draws runs of any kind; repetitions are their mean, in a band of all.
 
-  Raises:
-    ValueError: If no run has a value of the quantity, or two have equal
-      settings and seeds.
+  Raises ValueError if no run has a value of the quantity, or two have equal
+  settings and seeds.
   """
   runs = runs_lib.runs_of(table)
   groups = captions.order_any(groups_lib.group_distinct(runs), runs)
@@ -121,11 +120,9 @@ def curve_table(
 ) -> pd.DataFrame:
   """Returns the curves of the groups, one below the other.
 
-  Args:
-    groups: What is to be drawn.
-    smoothing: Each value is the mean of this many consecutive ones, the
-      last of them at its round.
-    shows_eta: Whether lines are named by eta even if it is the same in all.
+  Each value is the mean of `smoothing` consecutive ones, the last of them at
+  its round. With `shows_eta`, lines are named by eta even if it is the same in
+  all.
 
   Returns:
     A row for each line and round at which there is a value: `line`, both rates
@@ -163,11 +160,8 @@ def draw_curves(
 ) -> figure_lib.Figure:
   """Draws the lines; repetitions are their mean, in a band of all of them.
 
-  Args:
-    largest: Where the vertical axis ends, at most.
-
-  Raises:
-    ValueError: If all values are above `largest`.
+  The vertical axis ends at `largest`, at most. Raises ValueError if all values
+  are above that.
   """
   if largest is not None and not table.empty:
     smallest = table['mean'].min()
@@ -191,12 +185,9 @@ def curve_caption(
     smoothing: int = 1,
     rule: Optional[ranking.Rule] = None,
 ) -> str:
-  """Says what is drawn.
+  """Says what is drawn: the groups shown, of the candidates.
 
-  Args:
-    candidates: All groups that were looked at.
-    shown: Those that are to be drawn.
-    rule: How they were selected, if by eta.
+  The rule is that by which they were selected, if by eta.
   """
   parts = captions.describe_rates(candidates)
   if rule is not None:
@@ -232,10 +223,8 @@ def update_norms(
 def norm_table(groups: Sequence[Group], block: int) -> pd.DataFrame:
   """Returns mean and standard deviation of |q_t| over blocks of rounds.
 
-  Args:
-    groups: The groups. Repetitions are taken together.
-    block: The rounds of a block. The first one starts at round 1; rounds at
-      the end that fill no block are left out.
+  The first block starts at round 1; rounds at the end that fill no block are
+  left out. Repetitions are taken together.
 
   Returns:
     A row for each group and block: `line`, both rates (at the start), `decays`,
@@ -300,12 +289,7 @@ def norm_caption(groups: Sequence[Group], block: int) -> str:
 def _shown_groups(
     runs: pd.DataFrame, options: argparse.Namespace, columns: Sequence[str]
 ) -> list[Group]:
-  """Returns the groups of a figure: with `decay` also those that decay.
-
-  Raises:
-    ValueError: If there is none that decays although `decay` asks for it, or
-      there are no others and it does not.
-  """
+  """Returns the groups of a figure: with `decay` also those that decay."""
   groups = groups_lib.group_by_rates(runs, columns)
   if not options.decay:
     return groups_lib.without_decay(groups, 'give --decay to draw them')

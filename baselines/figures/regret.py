@@ -87,10 +87,8 @@ def draw_against_bits(
   """Draws what `curve_table` returns against the bits sent so far.
 
   A line is a staircase: the regret grows during an exchange, the bits at its
-  end. Its last point, the regret and the bits at the horizon, is marked.
-
-  Raises:
-    ValueError: If no run has sent anything.
+  end. Its last point, the regret and the bits at the horizon, is marked. Raises
+  ValueError if no run has sent anything.
   """
   sent = curves[curves[_UPLINK] > 0]
   if sent.empty:
@@ -136,14 +134,7 @@ def caption_against_bits(groups: Sequence[Group]) -> str:
 
 
 def curve_table(groups: Sequence[Group]) -> pd.DataFrame:
-  """Returns the mean curves of the groups, one below the other.
-
-  Args:
-    groups: The groups; those without a finished run have no curve.
-
-  Returns:
-    The columns of `mean_curve`, behind `algorithm`, the name of the group.
-  """
+  """Returns `mean_curve` of each group that has one, named by `algorithm`."""
   curves = []
   for group, name in zip(groups, captions.name_algorithms(groups)):
     if group.runs:
@@ -156,12 +147,10 @@ def curve_table(groups: Sequence[Group]) -> pd.DataFrame:
 def mean_curve(runs: Sequence[runs_lib.Run]) -> pd.DataFrame:
   """Returns the mean over runs at all times at which one has an exchange.
 
-  Time is the queries of each client so far. Within an exchange the regret is
-  interpolated linearly, which is exact where clients stay at one point (CEAL,
-  Minibatch-SGD); bits count from the end of the exchange that sent them.
-
-  Args:
-    runs: Finished runs of the same settings, at least one.
+  The runs are finished and of the same settings. Time is the queries of each
+  client so far. Within an exchange the regret is interpolated linearly, which
+  is exact where clients stay at one point (CEAL, Minibatch-SGD); bits count
+  from the end of the exchange that sent them.
 
   Returns:
     A row per time, from 0 to the horizon, with the columns `time_used`, `runs`,
@@ -189,10 +178,7 @@ def mean_curve(runs: Sequence[runs_lib.Run]) -> pd.DataFrame:
 
 
 def _dense(curve: pd.DataFrame) -> pd.DataFrame:
-  """Returns times after 0 so near to each other that what is linear bends.
-
-  Between points a logarithmic axis would have other straight lines.
-  """
+  """Returns so many times after 0 that lines bend on a logarithmic axis."""
   grid = np.linspace(0.0, curve.time_used.max(), _DENSE_POINTS + 1)[1:]
   times = np.union1d(grid, curve.time_used[1:])
   return pd.DataFrame({
@@ -229,16 +215,11 @@ def growth(runs: pd.DataFrame, options: argparse.Namespace) -> tables.Drawn:
 def growth_table(groups: Sequence[Group]) -> pd.DataFrame:
   """Returns one row per algorithm and horizon, in the order of horizons.
 
-  Args:
-    groups: The groups, of one task; those without a finished run are left out.
-
-  Returns:
-    The columns `algorithm` (with what else tells groups apart, but for the
-    horizon), `horizon`, `runs`, and of the regret, the uplink and the downlink
-    bits at the horizon `_mean` and `_sd` (n - 1) over the runs.
-
-  Raises:
-    ValueError: If all runs have one horizon.
+  The groups are of one task; those without a finished run are left out. The
+  columns are `algorithm` (with what else tells groups apart, but for the
+  horizon), `horizon`, `runs`, and of the regret, the uplink and the downlink
+  bits at the horizon `_mean` and `_sd` (n - 1) over the runs. Raises ValueError
+  if all runs have one horizon.
   """
   names = captions.name_algorithms(groups, ignored=['horizon'])
   table = bits.outcome_table(groups)
@@ -318,14 +299,11 @@ def epochs(runs: pd.DataFrame, options: argparse.Namespace) -> tables.Drawn:
 def epoch_table(groups: Sequence[Group]) -> pd.DataFrame:
   """Returns one row per group and epoch k.
 
-  Returns:
-    The columns `algorithm` (the name of the group), `epoch`, `all_runs` (those
-    that have finished), `runs` (those of them that completed epoch k, which all
-    else is of), and `_mean`, `_sd` (n - 1), `_min` and `_max` of `queries`,
-    which is t_k, and of `regret`, that of epoch k of all clients together.
-
-  Raises:
-    ValueError: If no run has completed an epoch.
+  The columns are `algorithm` (the name of the group), `epoch`, `all_runs`
+  (those that have finished), `runs` (those of them that completed epoch k,
+  which all else is of), and `_mean`, `_sd` (n - 1), `_min` and `_max` of
+  `queries`, which is t_k, and of `regret`, that of epoch k of all clients
+  together. Raises ValueError if no run has completed an epoch.
   """
   rows = []
   for group, name in zip(groups, captions.name_algorithms(groups)):

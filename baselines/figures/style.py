@@ -72,9 +72,7 @@ def lines(
 ) -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
   """Yields name, rows and look of each line, in the order of the table.
 
-  Args:
-    table: The lines, one below the other; there may be none.
-    column: The column that has their names.
+  The table has the lines, if any, one below the other, named in `column`.
   """
   names = [] if table.empty else table[column].unique()
   for name, look in zip(names, looks(len(names))):
@@ -193,11 +191,7 @@ def finish(drawn: figure.Figure, axes: Any, caption: str) -> figure.Figure:
 
 
 def save(drawn: figure.Figure, path: pathlib.Path) -> None:
-  """Writes the figure; the ending of `path` says as what (png, pdf, svg).
-
-  Raises:
-    ValueError: If there is no such format.
-  """
+  """Writes the figure in the format of its ending; ValueError if unknown."""
   metadata = {'Date': None} if path.suffix == '.svg' else None
   content = io.BytesIO()
   drawn.savefig(content, format=path.suffix[1:], dpi=150, metadata=metadata)

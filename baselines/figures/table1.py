@@ -19,14 +19,10 @@ from baselines.tasks import registry
 
 
 class DataSet(NamedTuple):
-  """A row of Table 1.
+  """A row of Table 1, named as in the paper, with the tasks on it.
 
-  Attributes:
-    name: As the paper has it.
-    clients: Training clients, by TFF's documentation of its data sets; the
-      paper's own table is not preserved.
-    examples: Their examples, likewise.
-    tasks: The tasks on it.
+  Its training clients and examples are by TFF's documentation of its data sets;
+  the paper's own table is not preserved.
   """
 
   name: str
@@ -79,10 +75,9 @@ def count_table(
 ) -> pd.DataFrame:
   """Returns the data sets, with the data that runs used.
 
-  Args:
-    runs: Runs of any tasks; those of other tasks than the paper's are left out.
-    data_dir: The folder that now holds the databases that runs used; by default
-      each run's own data_dir, where the command is at work if it is relative.
+  Runs of other tasks than the paper's are left out. `data_dir` now holds the
+  databases that runs used; by default it is each run's own data_dir, where the
+  command is at work if it is relative.
 
   Returns:
     A row for each data set and each data that a run on it used, one row if
@@ -164,12 +159,7 @@ def _rows_of(used: Mapping[_Data, pathlib.Path]):
 
 
 def _count(data: _Data, run_path: pathlib.Path):
-  """Returns the numbers of training clients and of examples.
-
-  Args:
-    data: What was used.
-    run_path: The run that used it, for errors.
-  """
+  """Returns the numbers of training clients and of examples."""
   entry = registry.task_entry(data.task)
   if not data.is_stored:
     return entry.num_clients[data.data_source], None

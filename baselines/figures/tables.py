@@ -40,22 +40,12 @@ def table_text(table: pd.DataFrame) -> str:
 
 
 def save(table: pd.DataFrame, path: pathlib.Path) -> None:
-  """Writes a table as CSV, numbers to all their digits.
-
-  Args:
-    table: The table; its index is left out.
-    path: Where to; folders that are missing are made.
-  """
+  """Writes a table as CSV without index, numbers to all their digits."""
   files.write_whole(path, table.to_csv(index=False, lineterminator='\n'))
 
 
 def markdown(table: pd.DataFrame, notes: Sequence[str] = ()) -> str:
-  """Returns a table of texts in Markdown, and a paragraph for each note.
-
-  Args:
-    table: The table; its index is left out.
-    notes: What the reader is to know.
-  """
+  """Returns a table of texts in Markdown, and a paragraph for each note."""
   rows = [list(table.columns), ['---'] * len(table.columns)]
   rows += [[c.replace('|', r'\|') for c in row] for row in table.values]
   lines = [f'| {" | ".join(row)} |\n' for row in rows]
@@ -63,12 +53,9 @@ def markdown(table: pd.DataFrame, notes: Sequence[str] = ()) -> str:
 
 
 def number_text(value: float, like: float) -> str:
-  """Returns a number to the place of the fourth digit of another one.
+  """Returns a number to the place of the fourth digit of `like`.
 
-  Args:
-    value: The number; nothing (NaN) becomes a dash.
-    like: What the places are taken from: at least the ones, at most six
-      decimals.
+  At least to the ones, at most to six decimals; NaN becomes a dash.
   """
   if math.isnan(value):
     return '-'

@@ -154,10 +154,8 @@ def name_algorithms(
   """Returns the names of groups: the algorithm, and what else they differ in.
 
   Settings are named if groups of the same task and algorithm differ in them;
-  those of the experiment also if groups of other algorithms do.
-
-  Args:
-    ignored: Settings that a figure shows by other means.
+  those of the experiment also if groups of other algorithms do; not those in
+  `ignored`, which a figure shows by other means.
   """
   tasks = [group.task for group in groups]  # Each has names of its own.
 
@@ -252,11 +250,8 @@ def name_rates(
 ) -> list[str]:
   """Returns the names of lines: gamma, and whatever else groups differ in.
 
-  LocalUpdateDecay is named as such, with the rates that it starts from.
-
-  Args:
-    groups: The groups that are drawn.
-    shows_eta: Whether eta is named even if it is the same in all.
+  LocalUpdateDecay is named as such, with the rates that it starts from. With
+  `shows_eta`, eta is named even if it is the same in all.
   """
   constant = [group for group in groups if not group.decays]
   is_diagonal = len(constant) > 1 and all(
@@ -285,10 +280,9 @@ def name_rates(
 
 
 def describe_rates(groups: Sequence[Group]) -> list[str]:
-  """Returns what a caption says of runs: task, setup, rounds, seeds, misses.
+  """Returns a caption's words of all runs, also those that are not drawn.
 
-  Args:
-    groups: All that were looked at, those included that are not drawn.
+  That is task, setup, rounds, seeds, misses.
   """
   runs = [run for group in groups for run in group.all_runs]
   parts = list(dict.fromkeys(group.task for group in groups))

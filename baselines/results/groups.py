@@ -25,11 +25,7 @@ Key = runs_lib.Key
 
 
 class Group:
-  """Runs that differ in seeds only; there is at least one.
-
-  Attributes:
-    all_runs: The runs, whatever became of them.
-  """
+  """One or more runs, whatever became of them, that differ in seeds only."""
 
   def __init__(self, runs: Sequence[runs_lib.Run]):
     self.all_runs = tuple(runs)
@@ -135,13 +131,9 @@ def group_distinct(runs: Sequence[runs_lib.Run]) -> list[Group]:
 def group_by_rates(table: Any, columns: Sequence[str]) -> list[Group]:
   """Returns the runs that have gamma and eta, as figures of paper 1 take them.
 
-  Returns:
-    The groups: tasks as they are found, rates that decay last, then by gamma
-    and eta.
-
-  Raises:
-    ValueError: If no run has both rates, one lacks a column, or two have equal
-      settings and seeds.
+  Tasks are in the order in which they are found, rates that decay last, then by
+  gamma and eta. Raises ValueError if no run has both rates, one lacks a column,
+  or two have equal settings and seeds.
   """
   runs = runs_lib.runs_of(table)
   wanted = [run for run in runs if all(n in run.settings for n in RATES)]
@@ -171,18 +163,13 @@ def group_by_algorithm(
   """Returns the runs to a horizon, as figures of paper 2 take them.
 
   Runs of equal settings and seeds, as two sweeps may have, count as one: the
-  first that has finished.
-
-  Args:
-    algorithms: The algorithms that are wanted; by default all with a horizon.
-
-  Returns:
-    The groups: tasks in the order in which they are found, algorithms as paper
-    2 lists them, then by settings.
+  first that has finished. All `algorithms` with a horizon are wanted by
+  default. Tasks are in the order in which they are found, algorithms as paper 2
+  lists them, then by settings.
 
   Raises:
-    ValueError: If there is no such run, if none of them has finished, or if
-      one that has lacks a column.
+    ValueError: If there is no such run, if none of them has finished, or if one
+      that has lacks a column.
   """
   runs = runs_lib.runs_of(table)
   wanted = [
@@ -221,11 +208,7 @@ def without_decay(
 ) -> list[Group]:
   """Returns the groups whose rates do not decay.
 
-  Args:
-    advice: What to do if there are none but those of LocalUpdateDecay.
-
-  Raises:
-    ValueError: If there is none.
+  Raises ValueError, with the advice, if there is none.
   """
   found = [group for group in groups if not group.decays]
   if not found:
@@ -242,15 +225,11 @@ def with_rates(
     client_learning_rates: Optional[Sequence[float]] = None,
     server_learning_rate: Optional[float] = None,
 ) -> list[Group]:
-  """Returns the groups with these rates.
+  """Returns the groups with these rates; by default any.
 
-  Args:
-    client_learning_rates: The gammas that are wanted; by default all. Those
-      of LocalUpdateDecay are kept: what they start from is no gamma to compare.
-    server_learning_rate: The eta that is wanted; by default any.
-
-  Raises:
-    ValueError: If no group has this eta, or one of these gammas with it.
+  Whatever the gammas, groups of LocalUpdateDecay are kept: what they start from
+  is no gamma to compare. Raises ValueError if no group has this eta, or one of
+  these gammas with it.
   """
   eta, gammas = server_learning_rate, client_learning_rates
   if eta is not None:

@@ -70,11 +70,9 @@ def best_points(runs: Sequence[runs_lib.Run]) -> dict[Key, str]:
   """Returns the points of a sweep with the best rate, and of what they are.
 
   A point is all settings but the seeds and how a run computes. Its runs count
-  by the cumulative regret where they have one, else by `last_loss`.
-
-  Returns:
-    For each point that has the best tuned rate of those that agree in the rest:
-    `BEST` if no other client_learning_rate does better, else `BEST_FOR_GAMMA`.
+  by the cumulative regret where they have one, else by `last_loss`. Of the
+  points that agree in all but the tuned rate, the best is `BEST` if no other
+  client_learning_rate does better, else `BEST_FOR_GAMMA`.
   """
   scores: dict[Key, dict[Hashable, float]] = {}
   for run in runs:
@@ -90,23 +88,16 @@ def best_points(runs: Sequence[runs_lib.Run]) -> dict[Key, str]:
 def best_groups(
     groups: Sequence[groups_lib.Group], rule: Rule
 ) -> list[groups_lib.Group]:
-  """Returns, of groups that differ in eta only, the best one.
+  """Returns, of groups that differ in eta only, the best one, in order.
 
-  Returns:
-    The best of each gamma and whatever else differs, in the order of `groups`;
-    none where no eta has a finished run.
+  None where no eta has a finished run.
   """
   best = best_of_each({g.identity: rule.scores(g) for g in groups}, TUNED)
   return [group for group in groups if group.identity in best]
 
 
 def best_of_each(scores: Scores, varied: Collection[str]) -> list[Key]:
-  """Returns the best of the points that agree in all but some settings.
-
-  Args:
-    scores: The points.
-    varied: The settings.
-  """
+  """Returns the best of the points that agree in all but `varied` settings."""
   families: dict[Key, list[Key]] = {}
   for key, by_seeds in scores.items():
     if all(map(math.isfinite, by_seeds.values())):

@@ -59,7 +59,6 @@ class Run:
   """One run.
 
   Attributes:
-    path: The folder.
     components: The settings in use, by component (task, algorithm, run, ...)
       and name.
     status: The word of status.json, or `NOT_STARTED` or `UNKNOWN`.
@@ -142,17 +141,10 @@ class Run:
 
 
 def load_runs(folders: Union[_Path, Sequence[_Path]]) -> Any:
-  """Loads runs as a table; see the module for its columns.
+  """Loads runs as a table, in the order of their names; see the module.
 
-  Args:
-    folders: Run folders, or folders of run folders such as a sweep's; one or
-      several.
-
-  Returns:
-    A `pandas.DataFrame` with one row per run, in the order of their names.
-
-  Raises:
-    ValueError: If a folder has no run, or one cannot be read.
+  The folders are run folders, or folders of them such as a sweep's; one or
+  several. Raises ValueError if one has no run, or a run cannot be read.
   """
   if isinstance(folders, (str, pathlib.Path)):
     folders = [folders]
@@ -162,15 +154,10 @@ def load_runs(folders: Union[_Path, Sequence[_Path]]) -> Any:
 
 
 def load_curves(table: Any, columns: Sequence[str]) -> Any:
-  """Loads columns of metrics.csv.
+  """Loads columns of metrics.csv of a table's runs; NaN where a run has none.
 
-  Args:
-    table: Rows of what `load_runs` returns.
-    columns: The columns wanted; a run that has none of that name gets NaN.
-
-  Returns:
-    A `pandas.DataFrame` with one row per run and round: `run`, the index of
-    the run in `table`, `round`, and the columns.
+  Returns a table with one row per run and round: `run`, the index of the run in
+  `table`, `round`, and the columns.
   """
   import pandas as pd
 
@@ -216,8 +203,7 @@ def runs_of(table: Any) -> list[Run]:
 def read_runs(folder: pathlib.Path) -> list[Run]:
   """Reads the run folders in `folder`, or `folder` itself if it is one.
 
-  Raises:
-    ValueError: If there is no run folder, or one cannot be read.
+  Raises ValueError if there is no run folder, or one cannot be read.
   """
   if (folder / 'config.json').is_file():
     return [read_run(folder)]
@@ -233,8 +219,7 @@ def read_runs(folder: pathlib.Path) -> list[Run]:
 def read_run(path: pathlib.Path) -> Run:
   """Reads one run folder, whichever version has written it.
 
-  Raises:
-    ValueError: If config.json or metrics.csv cannot be read.
+  Raises ValueError if config.json or metrics.csv cannot be read.
   """
   try:
     components = {
@@ -266,12 +251,7 @@ def read_run(path: pathlib.Path) -> Run:
 def summarize(config: Any, folder: folder_lib.RunFolder) -> Run:
   """Reads the run of some settings, of which more may be wanted than there is.
 
-  Args:
-    config: The `ExperimentConfig`.
-    folder: Where the run is, or is to be.
-
-  Raises:
-    command.InputError: If the folder cannot be read.
+  Raises `InputError` if the folder cannot be read.
   """
   with folder_lib.reading(folder.path):
     status = folder.read_status()
@@ -334,12 +314,8 @@ def last_values(
 ) -> list[float]:
   """Returns the values of the last rounds, up to the last that has one.
 
-  A horizon may cut its last round short, which then has no loss.
-
-  Args:
-    values: One for each round, None where there is none.
-    rounds: The length of the run.
-    last_rounds: How many rounds are wanted, but at most a tenth of `rounds`.
+  A horizon may cut its last round short, which then has no loss, and so None.
+  They are `last_rounds`, but at most a tenth of `rounds`, the run's length.
   """
   values = list(values)
   while values and values[-1] is None:

@@ -56,9 +56,7 @@ def distinct(
 ) -> list[Any]:
   """Returns names with the fewest digits by which all of them differ.
 
-  Args:
-    names_of: Maps a number of digits to the names.
-    digits: The numbers of digits to try; the first one if none is enough.
+  Those with the first number of digits if none is enough.
   """
   for number in digits:
     names = names_of(number)
@@ -70,8 +68,7 @@ def distinct(
 def number_text(value: float, digits: int = 6) -> str:
   """Returns a number as text: 0.0316, 10000, 1e6, 1e-5.
 
-  Args:
-    digits: How many digits are kept; zeros at the end are dropped.
+  Zeros at the end of the digits kept are dropped.
   """
   text = f'{value:.{digits}g}'
   mantissa, _, exponent = text.partition('e')

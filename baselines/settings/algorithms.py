@@ -111,12 +111,10 @@ class AlgorithmConfig:
 
 
 class QuantizerEntry(NamedTuple):
-  """A quantizer of messages.
+  """A quantizer of messages: a class in `compression.quantizers`.
 
   Attributes:
-    factory: The name of its class in `compression.quantizers`.
     code: The code by default.
-    arguments: Arguments of the class.
     takes_levels: Whether its resolution is a whole number of levels, which
       bounds the integers.
     is_signed: Whether its integers may be negative.
@@ -200,11 +198,7 @@ class LocalConfig(AlgorithmConfig):
     return self.loss_before_training == 'full'
 
   def default_loss(self, decays: bool) -> str:
-    """Returns what `loss_before_training` is where it is not given.
-
-    Args:
-      decays: Whether the rates decay by it.
-    """
+    """Returns `loss_before_training` if not given, where rates decay or not."""
     return 'full' if decays else 'drawn'
 
   def _check_quantizer(self) -> None:
@@ -386,10 +380,8 @@ def _check_factors(text: str, num_steps: int) -> None:
 class Member(NamedTuple):
   """A rival of CEAL as a member of LocalUpdate; the server steps by SGD.
 
-  Attributes:
-    settings: Those of LocalUpdate: Theta, gamma, and the quantizer.
-    server_learning_rate: eta of LocalUpdate.
-    batches_per_step: How many of the batches drawn make one of a local step.
+  Its settings are Theta, gamma and the quantizer; `batches_per_step` is how
+  many of the batches drawn make one of a local step.
   """
 
   settings: LocalUpdateConfig
@@ -634,7 +626,6 @@ class AlgorithmEntry:
   """One algorithm.
 
   Attributes:
-    config_type: The type of its settings, an `AlgorithmConfig`.
     builder: `module:function` of the builder, called with the settings and a
       `driver.BuildContext`; returns a `driver.Driver`.
     has_server_optimizer: Whether there is a server optimizer to be chosen, and

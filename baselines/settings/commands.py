@@ -29,11 +29,7 @@ _Point = TypeVar('_Point')
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-  """Returns (i, n) of `i/n`, 1 <= i <= n.
-
-  Raises:
-    ValueError: If `text` has another form.
-  """
+  """Returns (i, n) of `i/n`, 1 <= i <= n; ValueError for another form."""
   first, _, second = text.partition('/')
   if not (first.isdecimal() and second.isdecimal()):
     raise ValueError(f'shard must be i/n, such as 2/8, found {text!r}.')
@@ -46,17 +42,11 @@ def parse_shard(text: str) -> tuple[int, int]:
 def shard_of(
     points: Sequence[_Point], text: Optional[str]
 ) -> list[_Point]:
-  """Returns the points of a shard, a part for one of several machines.
+  """Returns the points of a shard `i/n`, a part for one of several machines.
 
-  Neighbours in a sweep share a program, so a shard is a run of neighbours.
-  Sizes differ by one at most.
-
-  Args:
-    points: All points.
-    text: `i/n`; None for all.
-
-  Raises:
-    ValueError: If `text` has another form.
+  All points without one. Neighbours in a sweep share a program, so a shard is a
+  run of neighbours; sizes differ by one at most. Raises ValueError if the text
+  has another form.
   """
   if text is None:
     return list(points)

@@ -31,10 +31,8 @@ _SOURCES_OF_FILES = ('cache', 'cache_counted', 'idx')
 class TaskConfig:
   """Which data, and which model is trained on it.
 
-  Raises:
-    ValueError: Also if the task has no such model or data source, or if
-      `data_dir` is given for a source that reads no files or is not given for
-      `cache`.
+  Raises ValueError also if the task has no such model or data source, or if
+  `data_dir` is given for a source that reads no files or missing for `cache`.
   """
 
   task: str = setting(
@@ -251,16 +249,7 @@ class ExecutionConfig:
 class ExperimentConfig:
   """All settings of one experiment, with all defaults filled in.
 
-  Attributes:
-    task: Data and model.
-    algorithm: The algorithm's settings, of a type that
-      `baselines.settings.algorithms` lists.
-    server_optimizer: The server optimizer's settings; None for an algorithm
-      that has none.
-    rate: How the rates change from round to round; None for an algorithm
-      without a server optimizer.
-    run: Rounds, cohort, batches, seeds, evaluation.
-    execution: How the rounds are computed.
+  The server optimizer and the rate are None for an algorithm that has none.
   """
 
   task: TaskConfig = TaskConfig()
@@ -365,11 +354,7 @@ class ExperimentConfig:
 
 
 def find_setting(config: ExperimentConfig, name: str) -> tuple[str, Any]:
-  """Returns the component that holds the setting `name`, and its value.
-
-  Raises:
-    ValueError: If no component of `config` has this setting.
-  """
+  """Returns a setting's component and value; ValueError if there is none."""
   for component, values in config.components.items():
     if name in (f.name for f in dataclasses.fields(values)):
       return component, getattr(values, name)
@@ -382,8 +367,7 @@ def replace_settings(
 ) -> ExperimentConfig:
   """Returns `config` with the named settings changed, all at once, and checked.
 
-  Raises:
-    ValueError: If there is no such setting or its new value is refused.
+  Raises ValueError if there is no such setting or its new value is refused.
   """
   found: dict[str, dict[str, schema.Value]] = {}
   for name, value in changes.items():

@@ -33,12 +33,7 @@ _PART = '# Part of '
 
 
 class Flag(NamedTuple):
-  """An argument of a command.
-
-  Attributes:
-    text: As it was given.
-    source: The preset or file that it was given by; None if it was typed.
-  """
+  """An argument of a command; the source is its preset or file, if any."""
 
   text: str
   source: Optional[str] = None
@@ -58,10 +53,7 @@ def names() -> list[str]:
 def expand(arguments: Sequence[str], before: Sequence[str] = ()) -> list[str]:
   """Returns arguments with the flags of each file in its place.
 
-  Args:
-    arguments: The arguments of a command, some of them `--preset=NAME`,
-      `--flagfile=PATH` or `--flagfile PATH`.
-    before: Expanded arguments that they follow.
+  The arguments follow those of `before`, which are expanded already.
 
   Raises:
     ValueError: If there is no such preset (lists those there are), a file
@@ -90,11 +82,8 @@ def _expand(
 ) -> None:
   """Appends the flags that the arguments stand for.
 
-  Args:
-    arguments: The arguments.
-    source: The file that the command names and that they come from, if any.
-    within: All files that they come from, the outermost first.
-    flags: What came before.
+  `source` is the file that the command names and that they come from, `within`
+  all such files, the outermost first.
   """
   rest = list(arguments)
   while rest:
@@ -198,12 +187,9 @@ class AlgorithmChoice:
 
 
 class Parsed(NamedTuple):
-  """What flags say.
+  """What flags say: an experiment's settings, and in `extra` the command's.
 
-  Attributes:
-    config: The experiment's settings.
-    extra: The command's own settings, by their dataclass.
-    given: The values of the flags that were given, by name.
+  The values of the flags that were given are in `given`, by name.
   """
 
   config: experiment.ExperimentConfig
@@ -216,10 +202,8 @@ def parse_experiment(
 ) -> Parsed:
   """Reads an experiment's settings, and those of the command, from flags.
 
-  Args:
-    arguments: The command's arguments.
-    description: What the command does, for `--help`.
-    *extra: Dataclasses of the command's own settings.
+  The description, of what the command does, is for `--help`; `extra` are the
+  dataclasses of the command's own settings, here and below.
 
   Raises:
     command.HelpRequested: If the help is asked for.
@@ -233,14 +217,10 @@ def parse_experiment(
 def build_experiment(
     given: Mapping[str, schema.Value]
 ) -> experiment.ExperimentConfig:
-  """Returns the settings of an experiment.
+  """Returns the settings of an experiment from those that are not defaults.
 
-  Args:
-    given: The settings that do not have their defaults, by name; those of a
-      command are passed over.
-
-  Raises:
-    command.InputError: If a value or a combination of values is refused.
+  Those of a command are passed over. Raises `InputError` if a value or a
+  combination of values is refused.
   """
   choice = _build(AlgorithmChoice, given)
   entry = algorithms.ALGORITHMS[choice.algorithm]
@@ -266,11 +246,7 @@ def build_experiment(
 def build_own(
     given: Mapping[str, schema.Value], *extra: type
 ) -> dict[type, Any]:
-  """Returns the settings of a command by their dataclass.
-
-  Raises:
-    command.InputError: If a value is refused.
-  """
+  """Returns a command's settings by dataclass; `InputError` if refused."""
   return {kind: _build(kind, given) for kind in extra}
 
 
@@ -281,15 +257,10 @@ def arguments_of(
 ) -> list[str]:
   """Returns keywords of the Python interface as arguments of a command.
 
-  Args:
-    keywords: Values by the names of settings; `preset` and `flagfile` take one
-      or several texts, and come first. None is the same as not given where that
-      is the default.
-    *extra: Dataclasses of the command's own settings.
-    refused: Names of these that only the command has.
-
-  Raises:
-    command.InputError: If a setting is unknown or a value has another type.
+  `preset` and `flagfile` take one or several texts, and come first. None is the
+  same as not given where that is the default. Of the command's settings, those
+  in `refused` are not taken. Raises `InputError` if a setting is unknown or a
+  value has another type.
   """
   rest = dict(keywords)
   arguments = []
@@ -340,12 +311,7 @@ def all_types(extra: Sequence[type] = ()) -> list[type]:
 def parse(
     arguments: Sequence[str], description: str, *extra: type
 ) -> dict[str, schema.Value]:
-  """Returns the values of the settings that flags give; see `parse_experiment`.
-
-  Raises:
-    command.HelpRequested: If the help is asked for.
-    command.InputError: If a flag is unknown or its value has another type.
-  """
+  """Returns the values of the settings given; raises as `parse_experiment`."""
   types = all_types(extra)
   if any(a in ('-h', '--help', '-help', '--helpfull') for a in arguments):
     raise command.HelpRequested(help_text(description, types))
@@ -370,14 +336,9 @@ def parse(
 def expanded(
     arguments: Sequence[str], before: Sequence[str] = ()
 ) -> list[str]:
-  """Returns arguments without presets and flag files.
+  """Returns arguments without presets and flag files; see `expand`.
 
-  Args:
-    arguments: Arguments of a command.
-    before: Arguments without presets that they follow.
-
-  Raises:
-    command.InputError: As `flag_files.expand` raises ValueError.
+  Raises `InputError` where that raises ValueError.
   """
   try:
     return expand(arguments, before)

@@ -43,10 +43,7 @@ class ServerOptimizerConfig(
   """Settings of the server optimizer.
 
   Settings of the chosen optimizer that are not given take its defaults; those
-  of the others stay None.
-
-  Raises:
-    ValueError: Also if a setting of an optimizer is given that is not chosen.
+  of the others stay None, and ValueError is raised if one is given.
   """
 
   def __post_init__(self) -> None:
@@ -79,9 +76,8 @@ _FLOORS = ('min_client_learning_rate', 'min_server_learning_rate')
 class RateConfig:
   """Settings of how gamma and eta change: by a schedule, or at a plateau.
 
-  Raises:
-    ValueError: Also if settings are given that would be ignored, or both a
-      schedule and a decay.
+  Raises ValueError also if settings are given that would be ignored, or both a
+  schedule and a decay.
   """
 
   client_schedule: str = setting(
@@ -203,7 +199,7 @@ class RateConfig:
 
   @property
   def rounds_without_decay(self) -> Optional[int]:
-    """How many rounds there are at least before other rates; None if unknown.
+    """Returns the fewest rounds before other rates; None if unknown.
 
     A decay counts from the round after it.
     """
@@ -223,11 +219,7 @@ class RateConfig:
     return self.client_schedule == self.server_schedule == 'constant'
 
   def steps(self, side: str) -> tuple[tuple[int, float], ...]:
-    """Returns the steps of the schedule of `client` or `server`.
-
-    Raises:
-      ValueError: If the text is not of that form.
-    """
+    """Returns the schedule of `client` or `server`; ValueError if malformed."""
     text = getattr(self, f'{side}_schedule_steps')
     if text is None:
       return ()

@@ -26,8 +26,8 @@ Tree = dict[str, dict[str, schema.Value]]
 def to_tree(config: experiment.ExperimentConfig) -> Tree:
   """Returns all settings in use, by component and name.
 
-  Settings that belong to a choice not taken (Yogi's under SGD) are absent, and
-  those that are not recorded at their default.
+  Settings of a choice not taken (Yogi's under SGD) are absent, and those that
+  are not recorded at their default.
   """
   tree = {component: {} for component in config.components}
   for component, values in config.components.items():
@@ -49,9 +49,7 @@ def settings(config: experiment.ExperimentConfig) -> dict[str, schema.Value]:
 def from_tree(tree: Any) -> experiment.ExperimentConfig:
   """Rebuilds the settings that `to_tree` returned.
 
-  Raises:
-    ValueError: If a component or a setting is missing or unknown, or a value
-      is refused.
+  Raises ValueError if a component or setting is missing, unknown or refused.
   """
   names = [f.name for f in dataclasses.fields(experiment.ExperimentConfig)]
   _check_names('config', tree, ['algorithm'], names)
@@ -92,8 +90,8 @@ def to_json(config: experiment.ExperimentConfig) -> str:
 def run_id(config: experiment.ExperimentConfig) -> str:
   """Returns a short name that is the same for the same experiment, always.
 
-  It is a digest of all settings in use but those that may change when a run is
-  continued, behind the task, the algorithm and the rates for the reader's sake.
+  The task, the algorithm and the rates, then a digest of all settings in use
+  but those that may change when a run is continued.
   """
   tree = {
       component: {k: v for k, v in values.items() if k not in CHANGEABLE}

@@ -30,25 +30,22 @@ def setting(
     recorded_in: Optional[str] = None,
     ties: tuple[str, ...] = (),
 ) -> Any:
-  """Declares one setting.
+  """Declares one setting, as a dataclass field.
 
   Args:
     default: The value when none is given. None means that the setting depends
       on another one: it is filled in where it is used and stays None elsewhere.
     help_text: One sentence for `--help`.
-    minimum: If given, the smallest number allowed.
-    above: If given, the number must be greater than this.
-    below: If given, the number must be less than this.
-    choices: If given, the texts allowed.
+    minimum: The smallest number allowed.
+    above: What the number must be greater than.
+    below: What the number must be less than.
+    choices: The texts allowed.
     recorded_at_default: Whether records hold it when it has its default. False
       for a setting that came after the first records: the runs that were made
       without it keep their names and go on.
     recorded_in: The component whose part of a record holds it, if not its own.
     ties: The rates that it stands for where one number is behind several, by
       the names that other algorithms have for them.
-
-  Returns:
-    A dataclass field.
   """
   rules = {
       'help': help_text,
@@ -73,14 +70,9 @@ def check_settings(config: Any) -> None:
   """Brings all fields of a frozen dataclass to their types and checks rules.
 
   Any integer type is an integer here (a NumPy integer becomes a Python one),
-  any real number a float; a bool is neither.
-
-  Args:
-    config: The dataclass instance, all fields declared with `setting`. Changed
-      in place: meant to be called from its `__post_init__`.
-
-  Raises:
-    ValueError: Naming the setting, its rule and the value found.
+  any real number a float; a bool is neither. Changes `config` in place: meant
+  to be called from its `__post_init__`. Raises ValueError, which names the
+  setting, its rule and the value found.
   """
   for field in dataclasses.fields(config):
     value = getattr(config, field.name)
@@ -110,12 +102,7 @@ def fill_setting(config: Any, name: str, default: Value) -> None:
 
 
 def own_setting(owner: str, own: Any) -> tuple[Any, Any]:
-  """Returns type and field of a setting that only one choice reads.
-
-  Args:
-    owner: The choice, such as the name of an optimizer.
-    own: An `optimizer_settings.OptimizerSetting`.
-  """
+  """Returns type and field of a setting that only the choice `owner` reads."""
   field = setting(
       None,
       f'{owner}: {own.help}; by default {own.default}.',
@@ -135,7 +122,7 @@ def fill_own_settings(
   """Fills in the settings of what is chosen, and refuses those of the rest.
 
   Args:
-    config: A frozen dataclass.
+    config: A frozen dataclass, changed in place.
     choice: The setting that chooses.
     table: The settings of each choice by their short names.
     full_name_fn: Maps a choice and a short name to the name of the setting.
@@ -160,11 +147,7 @@ def fill_own_settings(
 
 
 def typed(name: str, value: Any, kind: type) -> Value:
-  """Returns the value of the setting `name` as a `bool`, `int`, `float`, `str`.
-
-  Raises:
-    ValueError: If it is of another kind.
-  """
+  """Returns a value as `bool`, `int`, `float`, `str`, or raises ValueError."""
   if kind is bool and (isinstance(value, bool) or _is_numpy_bool(value)):
     return bool(value)
   if kind is int and isinstance(value, numbers.Integral):

@@ -98,12 +98,9 @@ class GridConfig:
 def typed_lists(lists: Mapping[str, Any]) -> dict[str, list[schema.Value]]:
   """Returns lists of the Python interface, the values as settings have them.
 
-  Args:
-    lists: Values by the name of any setting of an experiment, or by `seeds`.
-
-  Raises:
-    command.InputError: If there is no such setting, or its values are no list
-      of values of its type, each once.
+  Lists are by the name of any setting of an experiment, or by `seeds`. Raises
+  `InputError` if there is no such setting, or its values are no list of values
+  of its type, each once.
   """
   found = {}
   for name, values in lists.items():
@@ -130,11 +127,8 @@ def grid_points(
 
   Those that share data and programs follow each other: settings of the task
   vary slowest, then all others, then rates, then seeds; of two of a kind, the
-  later list varies faster.
-
-  Args:
-    given: The settings that do not vary and do not have their defaults.
-    lists: The values of those that vary.
+  later list varies faster. `given` are the settings that do not vary and do not
+  have their defaults.
 
   Raises:
     command.InputError: If a value or a combination is refused, or a setting
@@ -232,15 +226,11 @@ def _expand_rates(part: str) -> list[float]:
 
 
 def split_variants(text: str) -> list[list[str]]:
-  """Returns the flags of each variant.
+  """Returns the flags of each variant, separated by semicolons.
 
-  Args:
-    text: Sets of flags separated by semicolons, as a shell would take them.
-      An empty set in front is the experiment as it is.
-
-  Raises:
-    command.InputError: If quotes do not match, a set occurs twice, or an empty
-      one is not the first.
+  They are as a shell would take them. An empty set in front is the experiment
+  as it is. Raises `InputError` if quotes do not match, a set occurs twice, or
+  an empty one is not the first.
   """
   try:
     variants = [shlex.split(part) for part in text.split(';')]
@@ -269,14 +259,9 @@ def plan_points(
 ) -> tuple[list[experiment.ExperimentConfig], Any]:
   """Returns the experiments of all variants, and the command's own settings.
 
-  Args:
-    arguments: The command's arguments.
-    description: What the command does, for `--help`.
-    own: The dataclass of the command's own settings besides `GridConfig`.
-    lists: Lists besides those of the arguments.
-
-  Returns:
-    The experiments, each once, those of one variant together; and an `own`.
+  Each experiment once, those of one variant together; and an `own`, the
+  dataclass of the command's settings besides `GridConfig`. The description is
+  for `--help`, `lists` are besides those of the arguments.
 
   Raises:
     command.InputError: If flags or values are refused, nothing varies, or data
@@ -312,11 +297,8 @@ def _points_of_variant(
 ) -> list[experiment.ExperimentConfig]:
   """Returns the checked experiments of one variant.
 
-  Args:
-    values: The flags of all and of the variant, by name.
-    added: Those of the variant.
-    asked: The command's own settings without them.
-    lists: Lists besides those of the flags.
+  `values` are the flags of all and of the variant, whose own are `added`;
+  `asked` are the command's settings without them.
   """
   found = flags.build_own(values, *asked)
   for kind, settings in asked.items():

@@ -97,17 +97,10 @@ def sweep(
 
 
 def load(folders: Any) -> 'pd.DataFrame':
-  """Reads runs.
+  """Reads runs from a run folder, a folder of such, or a list of these.
 
-  Args:
-    folders: A run folder, or a folder of run folders such as a sweep's, or
-      several of them in a list.
-
-  Returns:
-    One row per run; see `baselines.results.runs` for its columns.
-
-  Raises:
-    baselines.InputError: If there is no run, or one cannot be read.
+  Returns one row per run; see `baselines.results.runs` for its columns. Raises
+  `baselines.InputError` if there is no run, or one cannot be read.
   """
   given = folders if isinstance(folders, (list, tuple)) else [folders]
   try:

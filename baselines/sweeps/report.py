@@ -50,13 +50,8 @@ def report_results(
 ) -> None:
   """Prints and saves the tables, and draws the figure if one is wanted.
 
-  What is saved has all runs of the folder, what is printed those given.
-
-  Args:
-    runs: One for each point.
-    folder: Where the tables go.
-    figure: Where the figure goes, or None.
-    is_whole: Whether these are all points. A part of them is printed only.
+  What is saved has all runs of the folder, what is printed those given, one for
+  each point. Unless these are the whole sweep, they are printed only.
   """
   if not runs:  # There are more parts than points.
     print('no runs')
@@ -109,11 +104,10 @@ def table_text(table: pd.DataFrame) -> str:
 def best_rates_table(runs: Sequence[runs_lib.Run]) -> pd.DataFrame:
   """Returns one row for each best point, see `ranking.best_points`.
 
-  Returns:
-    Columns: the settings that differ, the rates, the mean over the seeds of
-    `last_loss` or `cumulative_regret` (`score` if some algorithms have the one
-    and some the other), the number of runs; only where at least two rates were
-    compared.
+  The columns are the settings that differ, the rates, the mean over the seeds
+  of `last_loss` or `cumulative_regret` (`score` if some algorithms have the one
+  and some the other), the number of runs; only where at least two rates were
+  compared.
   """
   table = results_table(runs)
   regret = table['cumulative_regret'].astype(float)
@@ -159,10 +153,7 @@ def save_best_rates(
 
 
 def _other_varied(runs: Sequence[runs_lib.Run]) -> list[str]:
-  """Returns the settings, besides the usual columns, that runs differ in.
-
-  Only runs of one algorithm are compared: others have other settings.
-  """
+  """Returns unusual settings that runs of one algorithm differ in."""
   by_algorithm: dict[str, list[dict[str, Any]]] = {}
   for run in runs:
     by_algorithm.setdefault(run.settings['algorithm'], []).append(
@@ -226,10 +217,7 @@ def _cell(column: str, value: Any) -> str:
 def _other_runs(
     runs: Sequence[runs_lib.Run], folder: pathlib.Path
 ) -> list[runs_lib.Run]:
-  """Returns what other commands have run in the folder, by name.
-
-  Without them a part of a grid would replace the table of all of it.
-  """
+  """Returns what other commands ran in the folder, lest its table lose them."""
   own, found = {run.path.name for run in runs}, []
   known = {run.run_id for run in runs}
   for path in sorted(folder.glob('*/config.json')):

@@ -55,21 +55,13 @@ def run_points(
   They share compiled program and evaluator; those on the same data follow each
   other and share the task. A point that fails is reported and the next one
   runs; after all others it is tried once more. An interruption ends the sweep
-  after the round at work.
-
-  Args:
-    configs: The points; data and devices are those of the first one.
-    folder: The folder of the run folders.
-    interruption: Asked after each round whether to stop.
-    tensorboard: Whether to write TensorBoard events.
-    workbench_fn: Gives the workbench; by default a new one.
-
-  Returns:
-    The outcome of each point.
+  after the round at work. Data and devices are those of the first point;
+  `workbench_fn` gives the workbench, by default a new one. Returns the outcome
+  of each point.
 
   Raises:
-    command.InputError: If data or devices are not there for any of them, or
-      one has done more rounds than wanted; nothing has been run then.
+    command.InputError: If data or devices are not there for any of them, or one
+      has done more rounds than wanted; nothing has been run then.
   """
   plans, outcomes = [], {}
   for config in configs:

@@ -17,10 +17,8 @@ class PointStatus:
   """How far one point of a sweep is.
 
   Attributes:
-    name: Of its run folder.
     status: A word of `run_folder`, `new`, or `unreadable`.
     done: Rounds done, or queries of an algorithm with a horizon.
-    total: Of how many.
     seconds: Time they took, evaluations included.
   """
 
@@ -39,15 +37,7 @@ class PointStatus:
 def point_status(
     config: experiment.ExperimentConfig, folder: pathlib.Path
 ) -> PointStatus:
-  """Reads how far a point is.
-
-  Args:
-    config: Its settings.
-    folder: The folder of the sweep.
-
-  Raises:
-    command.InputError: If it has done more rounds than wanted.
-  """
+  """Reads how far a point is; `InputError` if beyond the rounds wanted."""
   run = folder_lib.RunFolder(folder / record.run_id(config))
   total = config.run.rounds or config.run.horizon
   try:
@@ -94,8 +84,7 @@ def plan_text(
 ) -> str:
   """Returns a line for each point: its stage, see `plan`, and its folder.
 
-  Raises:
-    command.InputError: If a folder belongs to something else.
+  Raises `InputError` if a folder belongs to something else.
   """
   lines = []
   for config in configs:

@@ -63,7 +63,7 @@ def _counter(round_num: int, client_key: int, repeat: int = 0) -> np.ndarray:
 def _generator(
     purpose: str, seed: int, round_num: int, client_key: int, repeat: int = 0
 ) -> np.random.Generator:
-  """Returns the generator of these, valid until this thread's next call."""
+  """Returns the generator of these arguments, until this thread's next call."""
   _reused.bits.state = {
       'bit_generator': 'Philox',
       'state': {
