@@ -153,7 +153,10 @@ def save_best_rates(
 
 
 def _other_varied(runs: Sequence[runs_lib.Run]) -> list[str]:
-  """Returns unusual settings that runs of one algorithm differ in."""
+  """Returns the settings, besides the usual columns, that runs differ in.
+
+  Only runs of one algorithm are compared: others have other settings.
+  """
   by_algorithm: dict[str, list[dict[str, Any]]] = {}
   for run in runs:
     by_algorithm.setdefault(run.settings['algorithm'], []).append(
