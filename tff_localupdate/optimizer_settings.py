@@ -21,7 +21,6 @@ class OptimizerSetting(NamedTuple):
 
 
 def _adaptive(beta_2: float, epsilon: float) -> dict[str, OptimizerSetting]:
-  """Returns the hyperparameters of Adam and Yogi."""
   return {
       'beta_1': OptimizerSetting(
           0.9, 'decay of the first moment', minimum=0.0, below=1.0

@@ -79,9 +79,7 @@ def parse_theta(text: str) -> Theta:
   not count, but a weight alone is refused, as `10` may be meant as ten steps:
   one step of weight 10 is `10,0`.
 
-  Raises:
-    ValueError: If `text` has none of these forms, or its weights are refused
-      by `Theta`.
+  Raises ValueError for any other text, and for weights that `Theta` refuses.
   """
   stripped = text.strip()
   if stripped.startswith('k'):

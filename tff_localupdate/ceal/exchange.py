@@ -158,7 +158,6 @@ class ExchangeRules:
   broadcast_every_exchange: bool = False
 
   def __post_init__(self):
-    """Checks itself; raises ValueError or TypeError."""
     arguments.check_type('schedule', self.schedule, schedule_lib.Schedule)
     arguments.check_count('horizon', self.horizon)
     arguments.check_type('code', self.code, codes.Code)

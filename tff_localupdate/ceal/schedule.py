@@ -75,7 +75,6 @@ class Schedule:
   threshold_factor: float = 4.0
 
   def __post_init__(self):
-    """Checks itself; raises ValueError."""
     arguments.check_count('num_clients', self.num_clients)
     arguments.check_count('first_stage', self.first_stage)
     for name in ('noise_scale', 'sample_constant', 'threshold_factor'):

@@ -169,7 +169,6 @@ def server_step(
 
 
 def _decide(rules, state, plan, totals):
-  """Tests the mean of the messages and quantizes it."""
   num_clients = tf.cast(totals.clients, totals.vector.dtype)
   mean = totals.vector / num_clients
   norm = tf.norm(mean)

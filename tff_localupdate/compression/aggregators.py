@@ -158,7 +158,6 @@ class QuantizedMeanFactory(tff.aggregators.UnweightedAggregationFactory):
 
 
 def _finish(state, total, total_bits, num_clients, num_not_sent):
-  """Returns the new state, the mean and the measurements."""
   measurements = QuantizedMeanMeasurements(
       uplink_bits=tf.cast(total_bits, tf.float64)
       / tf.cast(num_clients, tf.float64),

@@ -125,7 +125,6 @@ class SignedUnaryCode(Code):
 
 
 def _zero_positions(data: bytes) -> list[int]:
-  """Returns the positions of the bits that are 0."""
   values = np.frombuffer(data, np.uint8)
   places = np.flatnonzero(values != 0xFF)
   zeros = np.flatnonzero(np.unpackbits(values[places]) == 0)

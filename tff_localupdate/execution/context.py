@@ -138,7 +138,6 @@ class _FederatedRound:
 
 
 def _stack(column):
-  """Stacks one leaf over the cohort, on the host."""
   if isinstance(column[0], tf.Tensor):
     with tf.device('/device:CPU:0'):  # variants have no other kernel
       return tf.stack(column)

@@ -102,11 +102,8 @@ def configure(
       10 bits (TF32), which is faster; None leaves TensorFlow's setting, by
       default that they may.
 
-  Returns:
-    Full device names, such as `('/device:GPU:0',)`.
-
-  Raises:
-    ValueError: If a device does not exist or is named twice.
+  Returns full names, such as `('/device:GPU:0',)`. Raises ValueError if a
+  device does not exist or is named twice.
   """
   _return_large_blocks()
   _grow_memory()

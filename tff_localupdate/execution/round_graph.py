@@ -238,7 +238,6 @@ class RoundGraph:
     return tuple(shapes)
 
   def _add(self, partial, client):
-    """Adds one client's results to a partial sum."""
     # Work gives what accumulate takes, then the inputs of the secure sums.
     num_plain = len(self._accumulate.parameter_types) - len(partial.plain)
     plain = self._accumulate(partial.plain + client[:num_plain])

@@ -45,9 +45,8 @@ def inner_loop(
     theta: The Theta weights.
     local_steps: Options of the steps; the defaults are the loop above.
 
-  Raises:
-    ValueError: If `batches` or the factors of `local_steps` are not exactly
-      K(Theta).
+  Raises ValueError unless `batches`, and the factors of `local_steps` if given,
+  are exactly K(Theta).
   """
   total, _ = inner_loop_and_first_loss(
       loss_fn, weights, batches, client_learning_rate, theta, local_steps

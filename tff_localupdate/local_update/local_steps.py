@@ -98,9 +98,8 @@ class LocalSteps:
       all 1. (The last one moves no point that q depends on.)
     proximal_strength: mu, finite and not negative.
 
-  Raises:
-    ValueError: If a setting is out of its range, or is one of an optimizer that
-      is not chosen.
+  Raises ValueError if a setting is out of its range, or is one of an optimizer
+  that is not chosen.
   """
 
   optimizer: str = 'sgd'

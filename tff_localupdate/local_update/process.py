@@ -145,7 +145,6 @@ def _build_next(
     server_optimizer: tff.learning.optimizers.Optimizer,
     aggregation: tff.templates.AggregationProcess,
 ) -> tff.Computation:
-  """Returns the computation of one round."""
 
   @tff.tensorflow.computation(state_type)
   def prepare(state):

@@ -39,7 +39,9 @@ class PopulationConstants:
       E ||A_i - A||^2 <= sigma_A^2        spectral norm  (Assumption 3)
       E ||c_i - c||^2 <= sigma_c^2
 
-  Attributes (ValueError if one is out of its range):
+  Raises ValueError if a number is out of its range.
+
+  Attributes:
     strong_convexity: mu, positive.
     smoothness: L, at least mu.
     hessian_deviation: sigma_A, not negative.

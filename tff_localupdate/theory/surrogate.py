@@ -230,7 +230,6 @@ def _relative_change(lam, theta, client_learning_rate):
 
 
 def _map_spectrum(matrices, fn):
-  """Applies `fn` to the eigenvalues of symmetric matrices."""
   # A polynomial of a symmetric matrix has its eigenvectors.
   matrices = quadratics.checked_matrices('hessians', matrices)
   eigenvalues, vectors = np.linalg.eigh(matrices)

@@ -9,7 +9,8 @@ x*. With D_gamma a bound on ||x*_gamma - x*||, both count alike:
     ||x_1 - x*_gamma|| <= ||x_1 - x*|| + D_gamma
 
 Which gamma and which K make these bounds least. All functions take a
-`Question`, K as `num_steps` and a gamma below 1/L as `client_learning_rate`.
+`Question`, K as `num_steps` and a gamma below 1/L as `client_learning_rate`;
+else they raise ValueError.
 """
 
 from collections.abc import Callable, Sequence
@@ -321,7 +322,8 @@ def recommendations(
 
   Constant rates with gamma = 0, which is mini-batch SGD; with the best gamma;
   the best gamma if eta decays, and if both rates decay; constant rates with
-  the best gamma and the fewest steps that do; the given gamma, if any.
+  the best gamma and the fewest steps that do; the given gamma, if any, which
+  has to be below 1/L.
   """
   steps = question.num_steps
   schedules = {
