@@ -178,7 +178,7 @@ def mean_curve(runs: Sequence[runs_lib.Run]) -> pd.DataFrame:
 
 
 def _dense(curve: pd.DataFrame) -> pd.DataFrame:
-  """Returns so many times after 0 that lines bend on a logarithmic axis."""
+  """Interpolates so densely that lines bend on a logarithmic axis."""
   grid = np.linspace(0.0, curve.time_used.max(), _DENSE_POINTS + 1)[1:]
   times = np.union1d(grid, curve.time_used[1:])
   return pd.DataFrame({

@@ -75,9 +75,9 @@ def count_table(
 ) -> pd.DataFrame:
   """Returns the data sets, with the data that runs used.
 
-  Runs of other tasks than the paper's are left out. `data_dir` now holds the
-  databases that runs used; by default it is each run's own data_dir, where the
-  command is at work if it is relative.
+  Runs of other tasks than the paper's are left out. `data_dir` is the folder
+  that now holds the databases that runs used; by default each run's own
+  data_dir, where the command is at work if it is relative.
 
   Returns:
     A row for each data set and each data that a run on it used, one row if

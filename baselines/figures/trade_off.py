@@ -94,9 +94,9 @@ def advice_table(
     best_of_each: Sequence[trade_off.ErrorBound],
     client_learning_rate: Optional[float] = None,
 ) -> pd.DataFrame:
-  """Returns a row for each of `trade_off.recommendations`, whose Args it takes.
+  """Returns a row for each of `trade_off.recommendations`.
 
-  The columns are those of `ADVICE` and of `DISTANCES`.
+  The arguments are the same; the columns those of `ADVICE` and `DISTANCES`.
   """
   return pd.DataFrame([
       {'choice': choice, **_row(question, found)}

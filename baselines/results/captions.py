@@ -280,9 +280,9 @@ def name_rates(
 
 
 def describe_rates(groups: Sequence[Group]) -> list[str]:
-  """Returns a caption's words of all runs, also those that are not drawn.
+  """Returns what a caption says of runs: task, setup, rounds, seeds, misses.
 
-  That is task, setup, rounds, seeds, misses.
+  The groups are all that were looked at, also those that are not drawn.
   """
   runs = [run for group in groups for run in group.all_runs]
   parts = list(dict.fromkeys(group.task for group in groups))

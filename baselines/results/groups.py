@@ -225,9 +225,9 @@ def with_rates(
     client_learning_rates: Optional[Sequence[float]] = None,
     server_learning_rate: Optional[float] = None,
 ) -> list[Group]:
-  """Returns the groups with these rates; by default any.
+  """Returns the groups with these gammas and this eta, where they are given.
 
-  Whatever the gammas, groups of LocalUpdateDecay are kept: what they start from
+  Groups of LocalUpdateDecay are kept whatever the gammas: what they start from
   is no gamma to compare. Raises ValueError if no group has this eta, or one of
   these gammas with it.
   """

@@ -314,8 +314,8 @@ def last_values(
 ) -> list[float]:
   """Returns the values of the last rounds, up to the last that has one.
 
-  A horizon may cut its last round short, which then has no loss, and so None.
-  They are `last_rounds`, but at most a tenth of `rounds`, the run's length.
+  Those are `last_rounds` rounds, but at most a tenth of `rounds`, the run's
+  length. A horizon may cut the last one short: its loss is None.
   """
   values = list(values)
   while values and values[-1] is None:

@@ -246,7 +246,7 @@ def build_experiment(
 def build_own(
     given: Mapping[str, schema.Value], *extra: type
 ) -> dict[type, Any]:
-  """Returns a command's settings by dataclass; `InputError` if refused."""
+  """Returns own settings by dataclass; `InputError` if one is refused."""
   return {kind: _build(kind, given) for kind in extra}
 
 

@@ -259,9 +259,9 @@ def plan_points(
 ) -> tuple[list[experiment.ExperimentConfig], Any]:
   """Returns the experiments of all variants, and the command's own settings.
 
-  Each experiment once, those of one variant together; and an `own`, the
-  dataclass of the command's settings besides `GridConfig`. The description is
-  for `--help`, `lists` are besides those of the arguments.
+  Each experiment once, those of one variant together; and the command's
+  settings besides `GridConfig`, an `own`. The description is for `--help`;
+  `lists` come besides those of the arguments.
 
   Raises:
     command.InputError: If flags or values are refused, nothing varies, or data

@@ -220,7 +220,7 @@ def _cell(column: str, value: Any) -> str:
 def _other_runs(
     runs: Sequence[runs_lib.Run], folder: pathlib.Path
 ) -> list[runs_lib.Run]:
-  """Returns what other commands ran in the folder, lest its table lose them."""
+  """Returns the runs of other commands in the folder: its table keeps them."""
   own, found = {run.path.name for run in runs}, []
   known = {run.run_id for run in runs}
   for path in sorted(folder.glob('*/config.json')):
