@@ -22,6 +22,7 @@ from baselines.algorithms import driver as driver_lib
 from baselines.regret import counter
 from baselines.results import runs as runs_lib
 from baselines.settings import experiment
+from baselines.training import checkpoints
 from baselines.training import data
 from baselines.training import folder as folder_lib
 from baselines.training import plan as plan_lib
@@ -144,7 +145,7 @@ def find_start(
       )
   ]
   round_num, saved = 0, initial
-  found = folder_lib.load_newest(
+  found = checkpoints.load_newest(
       folder.checkpoints_path, len(rows) - 1, report
   )
   if found:
@@ -303,7 +304,7 @@ def run_experiment(
       except command.InputError:
         raise
       except Exception as error:
-        saved = folder_lib.saved_rounds(folder.checkpoints_path)
+        saved = checkpoints.saved_rounds(folder.checkpoints_path)
         folder.write_status(
             folder_lib.FAILED, max(saved, default=0), command.one_line(error)
         )
@@ -487,7 +488,7 @@ class _Run:
   def _save(self) -> None:
     # Rows first: a checkpoint is never ahead of metrics.csv.
     self.recorder.flush_to_disk()
-    folder_lib.save(
+    checkpoints.save(
         self.folder.checkpoints_path,
         self.round_num,
         flatten_state(Saved(self.state, self.counts, self.regret)),

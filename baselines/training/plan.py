@@ -13,6 +13,7 @@ from baselines import command
 from baselines.settings import experiment
 from baselines.settings import record
 from baselines.tasks import registry as tasks
+from baselines.training import checkpoints
 from baselines.training import folder as folder_lib
 from baselines.training import records
 
@@ -178,7 +179,7 @@ def _read_stage(
   status = folder.read_status()
   done = max(
       [status.round if status else 0]
-      + folder_lib.saved_rounds(folder.checkpoints_path)
+      + checkpoints.saved_rounds(folder.checkpoints_path)
   )
   rounds = config.run.rounds
   if rounds is not None and done > rounds:

@@ -9,6 +9,7 @@ from baselines.regret import counter
 from baselines.regret import objectives
 from baselines.settings import algorithms
 from baselines.settings import experiment
+from baselines.training import checkpoints
 from baselines.training import folder as folder_lib
 from baselines.training import records
 from tests.algorithms import driver_cases as cases
@@ -238,7 +239,7 @@ def _left(path, rows):
       {k: v for k, v in row.items() if k not in records.MACHINE_COLUMNS}
       for row in rows
   ]
-  leaves = folder_lib.load(path / 'checkpoints', len(rows) - 1)
+  leaves = checkpoints.load(path / 'checkpoints', len(rows) - 1)
   return kept, [leaf.tobytes() for leaf in leaves]
 
 

@@ -6,6 +6,7 @@ import pytest
 from baselines import command
 from baselines.settings import algorithms
 from baselines.sweeps import main as sweep
+from baselines.training import checkpoints
 from baselines.training import data
 from baselines.training import folder as folder_lib
 from baselines.training import records
@@ -176,7 +177,7 @@ def _left(path, rows):
       {k: v for k, v in row.items() if k not in records.MACHINE_COLUMNS}
       for row in rows
   ]
-  leaves = folder_lib.load(path / 'checkpoints', len(rows) - 1)
+  leaves = checkpoints.load(path / 'checkpoints', len(rows) - 1)
   return kept, [leaf.tobytes() for leaf in leaves]
 
 

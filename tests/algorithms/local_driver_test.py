@@ -6,6 +6,7 @@ import pytest
 from baselines.algorithms import driver as driver_lib
 from baselines.settings import algorithms
 from baselines.settings import experiment
+from baselines.training import checkpoints
 from baselines.training import data
 from baselines.training import folder
 from baselines.training import loop
@@ -117,7 +118,7 @@ def test_decay_after_a_stop_in_the_window_is_in_the_same_round(
   resumed = _run(workbench, _settings(rounds=8, **_DECAY), tmp_path / 'b')
   assert _without_times(resumed) == _without_times(straight)
   for found, wanted in zip(
-      *(folder.load(tmp_path / n / 'checkpoints', 8) for n in 'ab')
+      *(checkpoints.load(tmp_path / n / 'checkpoints', 8) for n in 'ab')
   ):
     np.testing.assert_array_equal(found, wanted)
 

@@ -17,6 +17,7 @@ from baselines import files
 from baselines.algorithms import driver as driver_lib
 from baselines.settings import algorithms
 from baselines.settings import experiment
+from baselines.training import checkpoints
 from baselines.training import data
 from baselines.training import folder
 from baselines.training import loop
@@ -71,7 +72,7 @@ def _numbers(path, settings=_CONFIG):
       {k: v for k, v in row.items() if k not in records.MACHINE_COLUMNS}
       for row in rows
   ]
-  leaves = folder.load(path / 'checkpoints', len(rows) - 1)
+  leaves = checkpoints.load(path / 'checkpoints', len(rows) - 1)
   return kept, [leaf.tobytes() for leaf in leaves]
 
 
@@ -115,7 +116,7 @@ def test_evaluation_is_of_the_model_after_the_round(
   tools = workbench.tools(_CONFIG)
   state, *_ = loop.unflatten_state(
       loop.Saved(workbench.initial_state(_CONFIG), loop.Counts()),
-      folder.load(tmp_path / 'checkpoints', _ROUNDS),
+      checkpoints.load(tmp_path / 'checkpoints', _ROUNDS),
   )
   evaluation = tools.evaluator.evaluate(tools.process.get_model_weights(state))
   assert straight[0][10]['population_loss'] == repr(evaluation.population_loss)
@@ -290,7 +291,7 @@ def test_6_rounds_then_10_equal_10_straight(
 def test_rows_are_on_the_disk_before_the_state(
     workbench, tmp_path, monkeypatch
 ):
-  flush, save = recorder_lib.Recorder.flush_to_disk, folder.save
+  flush, save = recorder_lib.Recorder.flush_to_disk, checkpoints.save
   done = []
 
   def flush_(recorder):
@@ -302,7 +303,7 @@ def test_rows_are_on_the_disk_before_the_state(
     save(path, round_num, leaves)
 
   monkeypatch.setattr(recorder_lib.Recorder, 'flush_to_disk', flush_)
-  monkeypatch.setattr(folder, 'save', save_)
+  monkeypatch.setattr(checkpoints, 'save', save_)
   _run(workbench, tmp_path)
   assert done == ['rows', 3, 'rows', 6, 'rows', 9, 'rows', 10]
 
@@ -318,12 +319,12 @@ def test_seconds_are_those_of_the_round_and_of_its_evaluation(
   monkeypatch.setattr(
       loop, 'time', types.SimpleNamespace(monotonic=lambda: clock[0])
   )
-  evaluate, save = tools.evaluator.evaluate, folder.save
+  evaluate, save = tools.evaluator.evaluate, checkpoints.save
   monkeypatch.setattr(
       tools.evaluator, 'evaluate', lambda w: pass_(2.0) or evaluate(w)
   )
   monkeypatch.setattr(
-      folder, 'save', lambda *args: pass_(100.0) or save(*args)
+    checkpoints, 'save', lambda *args: pass_(100.0) or save(*args)
   )
   _patch_next(monkeypatch, lambda call: pass_(5.0 + call))
   _run(workbench, tmp_path)
@@ -373,7 +374,7 @@ def test_signal_ends_the_round_and_saves(
     )
     outcome = _run(workbench, tmp_path)
   assert (outcome.status, outcome.round) == (folder.INTERRUPTED, 4)
-  assert folder.saved_rounds(tmp_path / 'checkpoints') == [3, 4]
+  assert checkpoints.saved_rounds(tmp_path / 'checkpoints') == [3, 4]
   _run(workbench, tmp_path)
   assert _numbers(tmp_path) == straight
 
@@ -421,7 +422,7 @@ def test_interruption_in_the_first_evaluation_trains_no_round(
   )
   assert (outcome.status, outcome.round) == (folder.INTERRUPTED, 0)
   assert [bool(row['population_loss']) for row in _rows(tmp_path)] == [True]
-  assert not folder.saved_rounds(tmp_path / 'checkpoints')
+  assert not checkpoints.saved_rounds(tmp_path / 'checkpoints')
 
 
 def test_divergence_in_the_first_evaluation_trains_no_round(
@@ -537,7 +538,7 @@ def test_killed_in_any_round_it_goes_on_with_the_same_numbers(
   # Rounds 3, 6 and 9 are saved.
   saved = (call - 1) // 3 * 3
   assert (status.status, status.round) == (folder.RUNNING, saved)
-  kept = folder.saved_rounds(tmp_path / 'checkpoints')
+  kept = checkpoints.saved_rounds(tmp_path / 'checkpoints')
   assert kept[-1:] == ([saved] if saved else [])
   _run(workbench, tmp_path)
   assert _numbers(tmp_path) == straight

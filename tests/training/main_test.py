@@ -12,7 +12,7 @@ import pytest
 from baselines import command
 from baselines.settings import experiment
 from baselines.settings import record
-from baselines.training import folder
+from baselines.training import checkpoints
 from baselines.training import main
 from baselines.training import records
 
@@ -153,7 +153,7 @@ def _numbers(path):
   for row in rows:
     for column in records.MACHINE_COLUMNS:
       del row[column]
-  return rows, folder.load(path / 'checkpoints', len(rows) - 1)
+  return rows, checkpoints.load(path / 'checkpoints', len(rows) - 1)
 
 
 def _wait_for_rows(path, count):

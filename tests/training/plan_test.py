@@ -8,6 +8,7 @@ import pytest
 from baselines import command
 from baselines.settings import algorithms
 from baselines.settings import experiment
+from baselines.training import checkpoints
 from baselines.training import folder as folder_lib
 from baselines.training import plan
 from baselines.training import records
@@ -84,7 +85,7 @@ def test_more_rounds_are_allowed_and_fewer_than_done_are_not(tmp_path):
 def test_rounds_done_are_known_from_checkpoints_too(tmp_path):
   _start(tmp_path)
   folder = folder_lib.RunFolder(tmp_path)
-  folder_lib.save(folder.checkpoints_path, 8, [np.zeros(1)])
+  checkpoints.save(folder.checkpoints_path, 8, [np.zeros(1)])
   with pytest.raises(command.InputError, match='rounds must be at least 8'):
     _stage(tmp_path, rounds=7)
 

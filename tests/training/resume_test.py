@@ -10,6 +10,7 @@ from baselines import command
 from baselines.regret import counter
 from baselines.settings import algorithms
 from baselines.settings import experiment
+from baselines.training import checkpoints
 from baselines.training import folder as folder_lib
 from baselines.training import loop
 from baselines.training import records
@@ -39,7 +40,7 @@ def _folder(path, rows, saved, evaluated=(0, 4, 8)):
     writer.write(values)
   writer.close()
   for r in saved:
-    folder_lib.save(folder.checkpoints_path, r, loop.flatten_state(_saved(r)))
+    checkpoints.save(folder.checkpoints_path, r, loop.flatten_state(_saved(r)))
   return folder
 
 
@@ -123,7 +124,7 @@ def test_state_of_another_shape_or_type_is_refused():
 def test_checkpoint_of_another_version_is_refused_by_name(tmp_path):
   folder = _folder(tmp_path, rows=8, saved=[3])
   leaves = loop.flatten_state(_saved(5))
-  folder_lib.save(folder.checkpoints_path, 5, [leaves[0].T, *leaves[1:]])
+  checkpoints.save(folder.checkpoints_path, 5, [leaves[0].T, *leaves[1:]])
   with pytest.raises(
       command.InputError, match='checkpoints holds a state of another version'
   ):
@@ -145,7 +146,7 @@ def test_checkpoint_without_counts_takes_them_from_its_row(tmp_path):
         'cumulative_downlink_bits': 11 * r,
     })
   writer.close()
-  folder_lib.save(
+  checkpoints.save(
       folder.checkpoints_path, 2, loop.flatten_state(_state(2))
   )
   start = loop.find_start(settings, folder, _saved(0), print)
@@ -169,7 +170,7 @@ def test_end_of_a_horizon_is_told_by_the_counts(tmp_path):
   writer.close()
 
   def find(time_used):
-    folder_lib.save(
+    checkpoints.save(
         folder.checkpoints_path, 6, loop.flatten_state(_saved(6, time_used))
     )
     return loop.find_start(settings, folder, _saved(0), print)
