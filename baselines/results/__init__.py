@@ -1,8 +1,9 @@
-"""Run folders as tables: reading, grouping, naming and ranking of runs.
+"""Run folders, and what becomes of them: reading, grouping, naming, ranking.
 
-`load_runs` gives one row per run and `load_curves` the rounds of some columns;
-see `baselines.results.runs`. Nothing here imports TensorFlow, and Pandas only
-where a table is made.
+`folder` and `records` are the format of a run folder, for those who write one
+and for those who read it. `load_runs` gives one row per run and `load_curves`
+the rounds of some columns; see `baselines.results.runs`. Nothing here imports
+TensorFlow, and Pandas only where a table is made.
 """
 
 from typing import Any

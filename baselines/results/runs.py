@@ -29,9 +29,9 @@ import pathlib
 from typing import Any, Optional, Union
 
 from baselines import command
+from baselines.results import folder as folder_lib
+from baselines.results import records
 from baselines.settings import record
-from baselines.training import folder as folder_lib
-from baselines.training import records
 
 SEEDS = ('data_seed', 'model_seed', 'sampling_seed')
 # How a run computes, which changes no result beyond rounding.

@@ -15,7 +15,7 @@ from baselines.settings.schema import setting
 from tff_localupdate import optimizer_settings
 from tff_localupdate import theta as theta_lib
 
-# The columns of metrics.csv that rounds fill; see `baselines.training.records`.
+# The columns of metrics.csv that rounds fill; see `baselines.results.records`.
 TRAINING = (
     'client_learning_rate',
     'server_learning_rate',

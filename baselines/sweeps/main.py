@@ -7,6 +7,7 @@ import sys
 from typing import Any, Optional, TYPE_CHECKING
 
 from baselines import command
+from baselines.results import folder as folder_lib
 from baselines.results import runs as runs_lib
 from baselines.settings import commands
 from baselines.settings import experiment
@@ -14,7 +15,6 @@ from baselines.settings import flags
 from baselines.sweeps import grid as grid_lib
 from baselines.sweeps import runner
 from baselines.sweeps import status
-from baselines.training import folder as folder_lib
 from baselines.training import main as run_main
 from baselines.training import stopping
 

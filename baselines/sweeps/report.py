@@ -13,12 +13,12 @@ import pandas as pd
 
 from baselines import command
 from baselines import files
-from baselines.figures import rates
+from baselines.figures import rates as rates_lib
 from baselines.figures import style
 from baselines.figures import tables
+from baselines.results import folder as folder_lib
 from baselines.results import ranking
 from baselines.results import runs as runs_lib
-from baselines.training import folder as folder_lib
 
 _RATES = (ranking.GAMMA, *ranking.TUNED)
 _NUMBERS = (
@@ -252,6 +252,8 @@ def _draw(runs: Sequence[runs_lib.Run], figure: pathlib.Path) -> None:
         print(f'not in the figure: {command.one_line(error)}')
   if readable:
     with style.context():
-      drawn = rates.draw_loss(runs_lib.table_of(readable), 'population_loss')
+      drawn = rates_lib.draw_loss(
+        runs_lib.table_of(readable), 'population_loss'
+      )
       style.save(drawn.figure, figure)
     print(f'figure: {figure}')

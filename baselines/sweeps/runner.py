@@ -9,10 +9,10 @@ import traceback
 from typing import Any, Callable, Optional, Sequence
 
 from baselines import command
+from baselines.results import folder as folder_lib
 from baselines.results import runs as runs_lib
 from baselines.settings import experiment
 from baselines.settings import record
-from baselines.training import folder as folder_lib
 from baselines.training import plan as plan_lib
 from baselines.training import stopping
 

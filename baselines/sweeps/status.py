@@ -5,10 +5,10 @@ import pathlib
 from typing import Optional, Sequence
 
 from baselines import command
+from baselines.results import folder as folder_lib
 from baselines.results import runs as runs_lib
 from baselines.settings import experiment
 from baselines.settings import record
-from baselines.training import folder as folder_lib
 from baselines.training import plan
 
 

@@ -1,1 +1,1 @@
-"""One experiment: its folder, data, loop and records."""
+"""One experiment: its plan, data, loop and checkpoints."""

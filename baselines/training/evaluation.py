@@ -29,7 +29,7 @@ _FEW_WEIGHTS, _BATCH_OF_FEW_WEIGHTS = 10_000, 4096
 class Evaluation(NamedTuple):
   """What an evaluation gives; None where the task has no such value.
 
-  See `baselines.training.records`. In the accuracy, each test example has the
+  See `baselines.results.records`. In the accuracy, each test example has the
   weight that the task's metric gives it.
   """
 

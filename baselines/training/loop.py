@@ -20,14 +20,14 @@ import tensorflow as tf
 from baselines import command
 from baselines.algorithms import driver as driver_lib
 from baselines.regret import counter
+from baselines.results import folder as folder_lib
+from baselines.results import records
 from baselines.results import runs as runs_lib
 from baselines.settings import experiment
 from baselines.training import checkpoints
 from baselines.training import data
-from baselines.training import folder as folder_lib
 from baselines.training import plan as plan_lib
 from baselines.training import recorder as recorder_lib
-from baselines.training import records
 from baselines.training import stopping
 from baselines.training import workbench as workbench_lib
 

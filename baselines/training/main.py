@@ -14,14 +14,14 @@ import traceback
 from typing import Any, Optional, TYPE_CHECKING, Union
 
 from baselines import command
+from baselines.results import folder as folder_lib
+from baselines.results import records
 from baselines.results import runs as runs_lib
 from baselines.settings import commands
 from baselines.settings import experiment
 from baselines.settings import flags
 from baselines.settings import record
-from baselines.training import folder as folder_lib
 from baselines.training import plan as plan_lib
-from baselines.training import records
 from baselines.training import stopping
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Run:
     """metrics.csv: a row per round, from 0, the columns as numbers.
 
     NaN stands where a round has no such number, such as an evaluation. See
-    `baselines.training.records` for the columns.
+    `baselines.results.records` for the columns.
     """
     import pandas as pd
 

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, Optional
 import numpy as np
 
 from baselines import command
+from baselines.results import folder as folder_lib
+from baselines.results import records
 from baselines.settings import experiment
 from baselines.settings import record
 from baselines.tasks import registry as tasks
 from baselines.training import checkpoints
-from baselines.training import folder as folder_lib
-from baselines.training import records
 
 # The settings that stand for them.
 _KNOWN = ('step_size', 'noise_scale')

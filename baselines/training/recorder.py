@@ -17,10 +17,10 @@ from typing import Any, Mapping, Optional, Sequence
 import warnings
 
 from baselines import command
+from baselines.results import folder as folder_lib
+from baselines.results import records
 from baselines.settings import experiment
 from baselines.settings import record
-from baselines.training import folder as folder_lib
-from baselines.training import records
 from baselines.training import stopping
 
 # Columns of no other group are of the training.

@@ -11,7 +11,7 @@ import time
 from typing import Optional
 
 from baselines import command
-from baselines.training import records
+from baselines.results import records
 
 _SECONDS_TO_END = 1.0
 _SECONDS_OF_ONE_REQUEST = 1.0

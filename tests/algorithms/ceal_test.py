@@ -5,9 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
+from baselines.results import folder
 from baselines.settings import algorithms
 from baselines.settings import experiment
-from baselines.training import folder
 from tests.algorithms import driver_cases as cases
 
 

@@ -10,12 +10,12 @@ from unittest import mock
 
 import numpy as np
 
+from baselines.results import records
 from baselines.settings import algorithms
 from baselines.settings import experiment
 from baselines.training import data
 from baselines.training import loop
 from baselines.training import plan
-from baselines.training import records
 from baselines.training import stopping
 from baselines.training import workbench as workbench_lib
 from tff_localupdate import execution

@@ -7,11 +7,11 @@ import pytest
 
 from baselines.regret import counter
 from baselines.regret import objectives
+from baselines.results import folder as folder_lib
+from baselines.results import records
 from baselines.settings import algorithms
 from baselines.settings import experiment
 from baselines.training import checkpoints
-from baselines.training import folder as folder_lib
-from baselines.training import records
 from tests.algorithms import driver_cases as cases
 
 _EVERY = list(cases.ALGORITHMS)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from baselines import command
+from baselines.results import folder as folder_lib
+from baselines.results import records
 from baselines.settings import algorithms
 from baselines.sweeps import main as sweep
 from baselines.training import checkpoints
 from baselines.training import data
-from baselines.training import folder as folder_lib
-from baselines.training import records
 from tests.algorithms import driver_cases as cases
 
 _M = cases.M

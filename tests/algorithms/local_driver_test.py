@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from baselines.algorithms import driver as driver_lib
+from baselines.results import folder
+from baselines.results import records
 from baselines.settings import algorithms
 from baselines.settings import experiment
 from baselines.training import checkpoints
 from baselines.training import data
-from baselines.training import folder
 from baselines.training import loop
 from baselines.training import plan
-from baselines.training import records
 from baselines.training import stopping
 from baselines.training import workbench as workbench_lib
 

@@ -5,13 +5,13 @@ import math
 import pytest
 
 from baselines.results import captions
+from baselines.results import folder
 from baselines.results import groups as groups_lib
 from baselines.results import ranking
+from baselines.results import records
 from baselines.results import runs as runs_lib
 from baselines.settings import experiment
 from baselines.settings import record
-from baselines.training import folder
-from baselines.training import records
 from tests.results import horizon_cases
 from tests.results import rate_cases as cases
 

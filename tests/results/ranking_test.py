@@ -5,11 +5,11 @@ import pathlib
 
 import pytest
 
+from baselines.results import folder as folder_lib
 from baselines.results import ranking
 from baselines.results import runs as runs_lib
 from baselines.settings import algorithms
 from baselines.settings import experiment
-from baselines.training import folder as folder_lib
 
 
 def known_run(config, status='finished', **final):

@@ -6,12 +6,12 @@ import pathlib
 import numpy as np
 import pytest
 
+from baselines.results import folder as folder_lib
+from baselines.results import records
 from baselines.results import runs as runs_lib
 from baselines.settings import algorithms
 from baselines.settings import experiment
-from baselines.settings import record
-from baselines.training import folder as folder_lib
-from baselines.training import records
+from baselines.settings import record as record_lib
 
 
 def write_run(
@@ -317,8 +317,8 @@ def test_table_of_this_version_has_all_settings_by_name(tmp_path):
   folder = _folder(tmp_path / 'a', [1.0, 0.5])
   folder.write_config(_CONFIG)
   table = runs_lib.load_runs(tmp_path)
-  assert table.run_id.tolist() == [record.run_id(_CONFIG)]
-  assert set(record.settings(_CONFIG)) <= set(table)
+  assert table.run_id.tolist() == [record_lib.run_id(_CONFIG)]
+  assert set(record_lib.settings(_CONFIG)) <= set(table)
   assert table.last_loss.tolist() == [(0.5 + 1.0) / 2]
 
 

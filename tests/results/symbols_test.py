@@ -2,9 +2,9 @@
 
 import pytest
 
+from baselines.results import records
 from baselines.results import symbols
 from baselines.settings import algorithms
-from baselines.training import records
 
 
 def test_quantities_are_columns_of_metrics():

@@ -5,8 +5,8 @@ import dataclasses
 
 import pytest
 
+from baselines.results import records
 from baselines.settings import algorithms
-from baselines.training import records
 
 _TYPES = [entry.config_type for entry in algorithms.ALGORITHMS.values()]
 

@@ -9,12 +9,12 @@ import time
 import pytest
 
 from baselines import command
+from baselines.results import folder as folder_lib
 from baselines.results import runs as runs_lib
 from baselines.settings import record
 from baselines.sweeps import main
 from baselines.sweeps import report
 from baselines.sweeps import runner
-from baselines.training import folder as folder_lib
 
 _SMALL = (
     '--model=logistic', '--theta=1:2', '--clients_per_round=3',

@@ -4,12 +4,12 @@
 import pandas as pd
 import pytest
 
+from baselines.results import folder as folder_lib
+from baselines.results import records
 from baselines.results import runs as runs_lib
 from baselines.settings import algorithms
 from baselines.settings import experiment
 from baselines.sweeps import report
-from baselines.training import folder as folder_lib
-from baselines.training import records
 from tests.results import ranking_test
 from tests.results.ranking_test import known_run
 

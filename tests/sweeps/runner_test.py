@@ -6,10 +6,10 @@ import signal
 import pytest
 
 from baselines import command
+from baselines.results import folder as folder_lib
 from baselines.settings import experiment
 from baselines.settings import record
 from baselines.sweeps import runner
-from baselines.training import folder as folder_lib
 from baselines.training import loop
 from baselines.training import stopping
 from baselines.training import workbench

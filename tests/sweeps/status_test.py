@@ -3,12 +3,12 @@
 import pytest
 
 from baselines import command
+from baselines.results import folder as folder_lib
+from baselines.results import records
 from baselines.settings import algorithms
 from baselines.settings import experiment
 from baselines.settings import record
 from baselines.sweeps import status
-from baselines.training import folder as folder_lib
-from baselines.training import records
 
 _BASE = experiment.ExperimentConfig(run=experiment.RunConfig(rounds=40))
 _CEAL = experiment.ExperimentConfig(

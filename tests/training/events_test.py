@@ -5,10 +5,10 @@ from tensorboard.plugins.hparams import metadata
 from tensorboard.plugins.hparams import plugin_data_pb2
 import tensorflow as tf
 
+from baselines.results import records
 from baselines.settings import algorithms
 from baselines.settings import experiment
 from baselines.training import recorder
-from baselines.training import records
 
 
 def _read(folder):

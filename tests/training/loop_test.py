@@ -15,15 +15,15 @@ import tensorflow as tf
 from baselines import command
 from baselines import files
 from baselines.algorithms import driver as driver_lib
+from baselines.results import folder
+from baselines.results import records
 from baselines.settings import algorithms
 from baselines.settings import experiment
 from baselines.training import checkpoints
 from baselines.training import data
-from baselines.training import folder
 from baselines.training import loop
 from baselines.training import plan
 from baselines.training import recorder as recorder_lib
-from baselines.training import records
 from baselines.training import stopping
 from baselines.training import workbench as workbench_lib
 from tests.algorithms import driver_cases as cases

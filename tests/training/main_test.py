@@ -10,11 +10,11 @@ import time
 import pytest
 
 from baselines import command
+from baselines.results import records
 from baselines.settings import experiment
 from baselines.settings import record
 from baselines.training import checkpoints
 from baselines.training import main
-from baselines.training import records
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _COMMAND = (sys.executable, '-m', 'baselines.training.main')

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from baselines import command
+from baselines.results import folder as folder_lib
+from baselines.results import records
 from baselines.settings import algorithms
 from baselines.settings import experiment
 from baselines.training import checkpoints
-from baselines.training import folder as folder_lib
 from baselines.training import plan
-from baselines.training import records
 
 _CONFIG = experiment.ExperimentConfig(run=experiment.RunConfig(rounds=10))
 

@@ -5,10 +5,10 @@ import sys
 import types
 
 from baselines import command
+from baselines.results import records
 from baselines.settings import algorithms
 from baselines.settings import experiment
 from baselines.training import recorder
-from baselines.training import records
 
 _COLUMNS = records.columns_of(experiment.ExperimentConfig())
 

@@ -2,11 +2,11 @@
 
 import pytest
 
+from baselines.results import folder as folder_lib
+from baselines.results import records
 from baselines.settings import algorithms
 from baselines.settings import experiment
-from baselines.training import folder as folder_lib
 from baselines.training import recorder
-from baselines.training import records
 
 _CONFIG = experiment.ExperimentConfig(
     run=experiment.RunConfig(rounds=10, divergence_factor=10.0)

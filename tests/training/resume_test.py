@@ -8,12 +8,12 @@ import tensorflow as tf
 
 from baselines import command
 from baselines.regret import counter
+from baselines.results import folder as folder_lib
+from baselines.results import records
 from baselines.settings import algorithms
 from baselines.settings import experiment
 from baselines.training import checkpoints
-from baselines.training import folder as folder_lib
 from baselines.training import loop
-from baselines.training import records
 
 _State = collections.namedtuple('_State', ['weights', 'round_num'])
 _CONFIG = experiment.ExperimentConfig(

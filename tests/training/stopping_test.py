@@ -8,9 +8,9 @@ import time
 
 import pytest
 
+from baselines.results import records
 from baselines.settings import algorithms
 from baselines.settings import experiment
-from baselines.training import records
 from baselines.training import stopping
 
 

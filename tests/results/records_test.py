@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from baselines import command
+from baselines.results import records
 from baselines.settings import algorithms
 from baselines.settings import experiment
-from baselines.training import records
 
 _COLUMNS = records.columns_of(experiment.ExperimentConfig())
 _EMPTY = ',' * (len(_COLUMNS) - 1)

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from baselines import command
+from baselines.results import folder as folder_lib
 from baselines.settings import experiment
-from baselines.training import folder as folder_lib
 
 _CONFIG = experiment.ExperimentConfig(
     server_optimizer=experiment.ServerOptimizerConfig('yogi')
