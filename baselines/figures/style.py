@@ -1,4 +1,4 @@
-"""How figures look: sizes, colours, captions."""
+"""How figures look: sizes, colours, axes, captions."""
 
 from collections.abc import Iterator, Sequence
 import contextlib

@@ -1,4 +1,4 @@
-"""The examples of README and docs run as they stand, in their order."""
+"""README and docs: examples run as they stand, and named files exist."""
 
 import re
 
@@ -53,3 +53,42 @@ def test_commands_name_files_that_exist():
   assert named
   for name in named:
     assert (sources.ROOT / name).exists(), name
+
+
+def _map_section():
+  text = (sources.ROOT / 'README.md').read_text(encoding='utf-8')
+  return re.search(
+      r'^## Map of the repository\n(.*?)^## ', text, re.DOTALL | re.MULTILINE
+  ).group(1)
+
+
+def test_places_of_the_map_exist():
+  tree = re.search(r'```\n(.*?)```', _map_section(), re.DOTALL).group(1)
+  parent, places = '', []
+  for indent, name in re.findall(r'^( *)([\w./]+)', tree, re.MULTILINE):
+    assert len(indent) in (0, 2)
+    parent = parent if indent else name
+    places.append(parent + name if indent else name)
+  assert {'tff_localupdate/', 'baselines/training/', 'docs/'} <= set(places)
+  for place in places:
+    assert (sources.ROOT / place).is_dir(), place
+
+
+def test_every_package_is_on_the_map():
+  names = re.findall(r'^  (\w+)/', _map_section(), re.MULTILINE)
+  packages = {
+      path.parent.name
+      for package in sources.PACKAGES
+      for path in (sources.ROOT / package).glob('*/__init__.py')
+  }
+  assert packages <= set(names)
+
+
+def test_files_of_the_map_exist():
+  rows = re.findall(r'^\|.*\|$', _map_section(), re.MULTILINE)[2:]
+  assert len(rows) >= 10
+  for row in rows:
+    named = re.findall(r'`([^`]+)`', row)
+    assert named, row
+    for name in named:
+      assert (sources.ROOT / name).is_file(), name

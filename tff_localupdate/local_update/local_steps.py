@@ -1,7 +1,7 @@
-"""Options of the local steps, all of which LocalUpdate leaves off.
+"""The local step x - gamma g, and its options.
 
-The paper's step is x_{k+1} = x_k - gamma g_k. It names others as extensions, or
-leaves them open.
+The paper's step is x_{k+1} = x_k - gamma g_k, which `LocalSteps` takes by
+default. The paper names its options as extensions, or leaves them open.
 """
 
 from collections.abc import Callable
