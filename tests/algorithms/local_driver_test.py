@@ -314,3 +314,23 @@ def test_rounding_is_drawn_by_the_sampling_seed(workbench, changes):
     points.append(np.concatenate([np.ravel(w) for w in weights]))
   np.testing.assert_array_equal(points[0], points[1])
   assert (points[0] != points[2]).sum() > 100  # Of 650 weights.
+
+
+@pytest.mark.parametrize('changes', [{}, _DECAY], ids=['constant', 'decay'])
+def test_bits_of_floats_are_those_of_the_clients_that_send(workbench, changes):
+  """An empty client and one whose update is not finite send nothing."""
+  settings = _settings(**changes)
+  tools, cohort = workbench.tools(settings), _drawn_cohort(workbench, settings)
+  x, y = cohort.batches
+  x, num_examples = np.array(x), np.array(cohort.num_examples)
+  x[0] = np.nan
+  num_examples[2] = 0
+  _, metrics = tools.program.next(
+      workbench.initial_state(settings),
+      cohort._replace(batches=(x, y), num_examples=num_examples),
+  )
+  sent = tools.driver.messages(metrics)
+  float_bits = 64 * 650
+  assert sent.total_uplink_bits == 2 * float_bits  # Of 4 clients.
+  assert sent.clients_not_sent == 1
+  assert sent.downlink_bits == float_bits

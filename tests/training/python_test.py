@@ -149,8 +149,12 @@ def test_save_copies_a_run_that_can_go_on(tmp_path):
   run = baselines.run(rounds=2, **_SMALL)
   saved = run.save(tmp_path / 'kept')
   assert saved.folder == tmp_path / 'kept' and saved.metrics.equals(run.metrics)
+  for name, weight in run.weights.items():
+    np.testing.assert_array_equal(saved.weights[name], weight)
   longer = baselines.run(rounds=4, output_dir=saved.folder, **_SMALL)
   assert len(longer.metrics) == 5
+  # Times too: no round was run again.
+  assert longer.metrics[:3].equals(run.metrics)
   with pytest.raises(baselines.InputError, match='folder must be new or empty'):
     run.save(tmp_path)
 
