@@ -426,6 +426,13 @@ class _MemberConfig(AlgorithmConfig):
         'server_learning_rate': member.server_learning_rate,
     }
 
+  def compiled_settings(self) -> Member:
+    """Returns the member without its rates: FedCOM runs FedPAQ's program."""
+    member = self.member
+    return member._replace(
+        settings=member.settings.compiled_settings(), server_learning_rate=1.0
+    )
+
   def _local_update(self, **changes: schema.Value) -> LocalUpdateConfig:
     """Returns L steps of SGD, all of whose gradients count, and changes."""
     return LocalUpdateConfig(**{
