@@ -81,6 +81,14 @@ def test_horizon_is_counted_in_queries(tmp_path):
   assert (point.done, point.total, point.left) == (120, 500, 380)
 
 
+def test_rounds_are_counted_where_a_horizon_is_given_too(tmp_path):
+  both = experiment.replace_settings(_CEAL, rounds=6)
+  assert both.run.horizon == 500
+  _write(tmp_path, both, 4, 'running', 'time_used')
+  point = _point(tmp_path, both)
+  assert (point.done, point.total, point.left) == (4, 6, 2)
+
+
 def test_folder_of_something_else_is_unreadable(tmp_path):
   folder = tmp_path / record.run_id(_BASE)
   folder.mkdir()
