@@ -56,7 +56,7 @@ def test_what_cannot_be_written_is_dropped(monkeypatch, number, tmp_path):
 
 _CLOSED = """
 import os, sys
-from baselines import streams
+from baselines import command as streams
 streams.open_missing()
 print('out', flush=True)
 print('err', file=sys.stderr, flush=True)
