@@ -86,6 +86,7 @@ setuptools.setup(
             'nbclient',
             'nbformat',
             'pytest',
+            'pytest-xdist',
             'ruff',
             'selenium',
         ],
