@@ -5,6 +5,7 @@ The transcriptions use nothing of the package but the draws and the data.
 
 import contextlib
 import functools
+import pathlib
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -13,6 +14,7 @@ import numpy as np
 from baselines.results import records
 from baselines.settings import algorithms
 from baselines.settings import experiment
+from baselines.training import checkpoints
 from baselines.training import data
 from baselines.training import loop
 from baselines.training import plan
@@ -220,3 +222,13 @@ def regret_by_loops(problem, done):
     total += sum(problem.value(point) - problem.best for point in points)
     visited, count = visited + np.sum(points, axis=0), count + len(points)
     yield total, visited / count
+
+
+def left(path: pathlib.Path, rows: list[dict[str, str]]) -> tuple[Any, Any]:
+  """All that must not depend on how a run went: its rows, its last state."""
+  kept = [
+      {k: v for k, v in row.items() if k not in records.MACHINE_COLUMNS}
+      for row in rows
+  ]
+  leaves = checkpoints.load(path / 'checkpoints', len(rows) - 1)
+  return kept, [leaf.tobytes() for leaf in leaves]

@@ -8,10 +8,8 @@ import pytest
 from baselines.regret import counter
 from baselines.regret import objectives
 from baselines.results import folder as folder_lib
-from baselines.results import records
 from baselines.settings import algorithms
 from baselines.settings import experiment
-from baselines.training import checkpoints
 from tests.algorithms import driver_cases as cases
 
 _EVERY = list(cases.ALGORITHMS)
@@ -233,21 +231,11 @@ def test_every_25th_point_is_close_and_says_so(tmp_path, name):
     assert record['settings']['algorithm']['regret_every'] == n
 
 
-def _left(path, rows):
-  """All that must not depend on how a run went."""
-  kept = [
-      {k: v for k, v in row.items() if k not in records.MACHINE_COLUMNS}
-      for row in rows
-  ]
-  leaves = checkpoints.load(path / 'checkpoints', len(rows) - 1)
-  return kept, [leaf.tobytes() for leaf in leaves]
-
-
 @pytest.mark.parametrize('name', ['ceal', 'fed_paq'])
 def test_killed_in_any_round_it_goes_on_with_the_same_numbers(
     straight, folder, tmp_path, name
 ):
-  expected = _left(folder / name, straight[name].rows)
+  expected = cases.left(folder / name, straight[name].rows)
   stages = straight[name].column('stage') if name == 'ceal' else None
   stepped = straight[name].column('stepped') if name == 'ceal' else None
   within_an_epoch = 0
@@ -262,7 +250,7 @@ def test_killed_in_any_round_it_goes_on_with_the_same_numbers(
       cases.run(straight[name].config, path, kill)
     assert folder_lib.RunFolder(path).read_status().status == 'running'
     resumed = cases.run(straight[name].config, path)
-    assert _left(path, resumed.rows) == expected
+    assert cases.left(path, resumed.rows) == expected
     # Rounds 2, 4, ... are saved; the last one of FedPAQ trains nothing.
     left = num_rounds - (call - 1) // 2 * 2
     assert len(resumed.rounds) == left - (name != 'ceal')
@@ -287,7 +275,8 @@ def test_damaged_state_of_the_regret_means_from_the_checkpoint_before(
   newest.write_bytes(newest.read_bytes()[:-400])
   resumed = cases.run(done.config, path)
   assert len(resumed.rounds) == 4
-  assert _left(path, resumed.rows) == _left(folder / 'fed_avg', done.rows)
+  expected = cases.left(folder / 'fed_avg', done.rows)
+  assert cases.left(path, resumed.rows) == expected
 
 
 def test_finished_run_is_not_run_again(straight, folder):

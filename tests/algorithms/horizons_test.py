@@ -5,10 +5,8 @@ import pytest
 
 from baselines import command
 from baselines.results import folder as folder_lib
-from baselines.results import records
 from baselines.settings import algorithms
 from baselines.sweeps import main as sweep
-from baselines.training import checkpoints
 from baselines.training import data
 from tests.algorithms import driver_cases as cases
 
@@ -172,15 +170,6 @@ def test_time_and_bits_of_local_update(straight, name):
   assert float(last['client_learning_rate']) == pytest.approx(gamma, rel=1e-14)
 
 
-def _left(path, rows):
-  kept = [
-      {k: v for k, v in row.items() if k not in records.MACHINE_COLUMNS}
-      for row in rows
-  ]
-  leaves = checkpoints.load(path / 'checkpoints', len(rows) - 1)
-  return kept, [leaf.tobytes() for leaf in leaves]
-
-
 @pytest.mark.parametrize('name', ['momentum', 'epochs'])
 def test_killed_run_goes_on_with_the_same_counts(
     straight, folder, tmp_path, name
@@ -194,7 +183,7 @@ def test_killed_run_goes_on_with_the_same_counts(
     cases.run(asked, tmp_path, kill)
   resumed = cases.run(asked, tmp_path)
   assert len(resumed.rounds) == 1
-  assert _left(tmp_path, resumed.rows) == _left(
+  assert cases.left(tmp_path, resumed.rows) == cases.left(
       folder / name, straight[name].rows
   )
 
@@ -209,7 +198,7 @@ def test_rounds_and_their_queries_are_the_same_run(tmp_path, name):
       cases.run(cases.settings(algorithm, **length), tmp_path / str(i))
       for i, length in enumerate(({'rounds': 3}, {'horizon': 9}))
   )
-  assert _left(tmp_path / '0', by_rounds.rows) == _left(
+  assert cases.left(tmp_path / '0', by_rounds.rows) == cases.left(
       tmp_path / '1', by_horizon.rows
   )
 
